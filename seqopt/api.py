@@ -107,7 +107,7 @@ class Result(Tabulated):
 
     Attributes:
         best_string: The string of the best measured value, as its owner wrote it. Where there are several ways to
-            measure, values of the target count; empty if there is none yet.
+            measure, values of the target count; empty if there is none yet, as where everything failed.
         best_value: That value, as it was measured: where measurements are noisy the luckiest of all, so better than a
             second measurement of the string will be on average. `recommend` corrects for that. NaN if there is none.
         evaluations: One row per evaluation: string, key, status, value, batch, predictions when it was chosen; where a
@@ -557,11 +557,11 @@ def maximize(
                 if len(optimizer.observations):
                     _write_report(folder.path)
             steps = folder.steps()
-    # In other ways there may be values where the target has none.
-    elsewhere = contexts is not None and optimizer.observations.with_status("ok")
-    best = optimizer.best_of(optimizer.observations.rows) if elsewhere else optimizer.best
-    if best is None:
+    best = optimizer.best_of(optimizer.observations.rows)
+    if best is None and optimizer.observations.with_status("ok"):
         logger.warning("nothing was measured as the target yet: recommend() says which string is predicted to be best")
+    elif best is None and run_folder is None:
+        logger.warning("no evaluation gave a value: the failures of the result say why")
     return Result(
         "" if best is None else best.string,
         math.nan if best is None else best.value,

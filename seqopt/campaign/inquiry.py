@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.campaign.answers import CHANCES
 from seqopt.campaign.costs import way_of
 from seqopt.campaign.ranking import measured_here, outlook_at, pool_outlook, unmeasured
-from seqopt.campaign.reasons import compared_keys, found_reasons, measured_values, nearest_of
+from seqopt.campaign.reasons import compared_keys, found_reasons, measured_values, nearest_of, wells_of
 from seqopt.campaign.rows import Settings
+from seqopt.data import shown_number, told_answer
 from seqopt.data.transforms import LearnedTransform
 from seqopt.errors import InputError, ModelError
 from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
@@ -37,6 +39,9 @@ STATES = {"ok": "measured", "pending": "open", "failed": "failed", "withdrawn": 
 
 NOTE = "predicted is the median; chance: that the true value is better than what is expected of the best measured one"
 """What the numbers of a short table mean."""
+
+NOTE_CHANCE = "chance of a hit: the mean of what it may be, and the central 90 % of that"
+"""The same where results are yes or no."""
 
 NOTE_OUT = "--out writes the nearest measured strings and the 90 % of the true value, too"
 """What else commands that write tables tell."""
@@ -68,6 +73,8 @@ class Predicted:
         identifier: What its owner calls it, where that is known.
         measured_censored: ``"<"`` or ``">"`` where ``measured`` is only a limit.
         nearest_censored: The same of ``nearest_value``.
+        wells: Where results are yes or no, of how many wells ``measured`` is the share of hits. What is predicted is
+            the probability of a hit then: its mean, and the central 90 % of what it may be.
     """
 
     string: str
@@ -88,6 +95,29 @@ class Predicted:
     identifier: str | None = None
     measured_censored: Censoring | None = None
     nearest_censored: Censoring | None = None
+    wells: int | None = None
+
+    @property
+    def known(self) -> str:
+        """What is known of it in words, if anything: what was measured, or what else has become of it.
+
+        Example:
+            >>> numbers = (0.3, 0.1, 0.6, 0.1, 0.6)
+            >>> Predicted("CCO", "CCO", *numbers, "measured", 5 / 12, wells=12).known
+            'measured 5 of 12'
+            >>> Predicted("CCO", "CCO", *numbers, "measured", 0.1, measured_censored="<").known
+            'measured <0.1'
+        """
+        return self.status if self.measured is None else f"measured {self.measured_words}"
+
+    @property
+    def measured_words(self) -> str:
+        """What was measured of it, without the unit; empty without a value."""
+        if self.measured is None:
+            return ""
+        if self.wells is not None:
+            return told_answer(self.measured, self.wells)
+        return f"{self.measured_censored or ''}{shown_number(self.measured)}"
 
 
 COLUMNS = {
@@ -104,6 +134,7 @@ COLUMNS = {
     "status": "status",
     "measured": "measured",
     "measured_censored": "measured_censored",
+    "wells": "wells",
     "nearest_measured": "nearest",
     "nearest_value": "nearest_value",
     "nearest_censored": "nearest_censored",
@@ -128,13 +159,21 @@ class PredictedStrings(Tabulated, list[Predicted]):
         self.settings = settings
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``."""
+        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``.
+
+        Where results are yes or no, predictions are called as in batches, ``chance_of_hit`` and so on.
+        """
         import pandas as pd
 
         table = pd.DataFrame([[getattr(row, name) for name in COLUMNS.values()] for row in self], columns=list(COLUMNS))
-        seldom = ("rank", "identifier", "acquisition_value", "measured_censored", "nearest_censored")
+        # A number of wells is a whole one.
+        table["wells"] = table["wells"].astype("Int64")
+        seldom = ("rank", "identifier", "acquisition_value", "measured_censored", "nearest_censored", "wells")
         idle = [name for name in seldom if table[name].isna().all()]
-        return table.drop(columns=idle)
+        if self.settings.yes_no:
+            # No well says more of a chance than that is, and no hit is better than another.
+            idle += ["true_low", "true_high", "chance_to_beat_best"]
+        return table.drop(columns=idle).rename(columns=CHANCES if self.settings.yes_no else {})
 
 
 @dataclass(frozen=True)
@@ -216,7 +255,7 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
     rows = optimizer.observations.rows
     states = _states(optimizer)
     written = {row.key: row.string for row in rows}
-    known = compared_keys(optimizer)
+    known, yes_no = compared_keys(optimizer), optimizer.outcome.yes_no
     nearest: list[tuple[int, float]] | None = None
     if isinstance(surrogate, ExplainedSurrogate):
         nearest = nearest_of(surrogate, keys, known)
@@ -228,7 +267,9 @@ def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -
         one = Predicted(
             string, key, central, low, high, true_low, true_high, states.get(key, ""), measured, measured_censored=side
         )
-        if expected is not None:
+        if yes_no and measured is not None:
+            one = replace(one, wells=wells_of(optimizer, key))
+        if expected is not None and not yes_no:
             one = replace(one, improvement=float(expected.improvement[index]))
         if nearest is not None:
             other, similarity = known[nearest[index][0]], nearest[index][1]
@@ -263,11 +304,13 @@ def rank(optimizer: Optimizer, n: int | None, by: Criterion) -> list[Predicted]:
         by: See `Criterion`. By the acquisition function, given the open ones, which are left out.
 
     Raises:
-        InputError: For another criterion, or where strings are generated.
+        InputError: For another criterion, or one that the results do not allow, or where strings are generated.
         ModelError: If there are fewer than two values, or the model cannot say.
     """
     if by not in get_args(Criterion):
         raise InputError(f"by is {by!r}; choose {', '.join(get_args(Criterion))}")
+    if by == "improvement" and optimizer.outcome.yes_no:
+        raise InputError("results are yes or no, and no hit is better than another: rank by mean, the chance of a hit")
     space = optimizer.space
     if not isinstance(space, PoolSpace):
         raise InputError("strings are generated here, not listed: there is no pool to rank; predict strings instead")

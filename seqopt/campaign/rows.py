@@ -138,6 +138,13 @@ class Settings:
         return self.transform == YES_NO
 
     @property
+    def modelled(self) -> str:
+        """What contributions are to: the objective, or what the model sees in place of it."""
+        if self.yes_no:
+            return f"log odds of a hit, {self.objective}"
+        return f"log10 {self.objective}" if self.transform == "log10" else self.objective
+
+    @property
     def latent(self) -> bool:
         """Whether the target cannot be measured itself: what plates have in common, the mean over folds."""
         return bool(self.contexts) and not self.target

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from seqopt.errors import InputError, RunFolderError, SeqoptError, StoppedRunError
+from seqopt.errors import InputError, ObjectiveError, RunFolderError, SeqoptError, StoppedRunError
 from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ def watched_search(
     Raises:
         KeyboardInterrupt: After telling the user how to continue.
         StoppedRunError: Likewise.
+        ObjectiveError: If everything failed; all is in the folder.
     """
     from seqopt.api import maximize
 
@@ -247,6 +248,12 @@ def watched_search(
                 **options,
             )
         print_failures(result.failures)
+        if not result.optimizer.observations.with_status("ok"):
+            raise ObjectiveError(
+                f"none of the {len(result.evaluations):,} evaluations gave a value, so there is no best one. Why each "
+                f"failed stands in {folder / 'evaluations.csv'}. To go on, once the reason is mended:\n"
+                f"  {command_line()} --resume --retry-failed"
+            )
         if missed := result.optimizer.missed():
             note(missed)
         return result

@@ -40,6 +40,7 @@ def describe_batch(batch: Batch) -> Description:
 def describe_predicted(found: PredictedStrings) -> Description:
     settings, parent = found.settings, parent_of(found.settings)
     rows = found[:LARGEST_BATCH]
+    named = ("chance of a hit", "90 %") if settings.yes_no else ("predicted", "90 % of a measurement")
     entries, columns = without_empty(
         [
             ListedString(
@@ -48,17 +49,17 @@ def describe_predicted(found: PredictedStrings) -> Description:
                     "" if row.rank is None else str(row.rank),
                     row.identifier or "",
                     "" if parent is None else mutation_name(parent, row.key),
-                    shown_number(row.predicted),
-                    shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
+                    percent(row.predicted) if settings.yes_no else shown_number(row.predicted),
+                    f"{percent(row.low)} to {percent(row.high)}"
+                    if settings.yes_no
+                    else shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit),
                     "" if row.improvement is None else percent(row.improvement),
-                    row.status
-                    if row.measured is None
-                    else f"measured {row.measured_censored or ''}{shown_number(row.measured)}",
+                    row.known,
                 ),
             )
             for row in rows
         ],
-        ("rank", "identifier", MUTATIONS, "predicted", "90 % of a measurement", "chance to beat the best", "known"),
+        ("rank", "identifier", MUTATIONS, *named, "chance to beat the best", "known"),
     )
     unit = f" ({settings.unit})" if settings.unit else ""
     return Description(

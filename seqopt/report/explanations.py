@@ -8,6 +8,7 @@ from pathlib import Path
 
 from markupsafe import escape
 
+from seqopt.campaign.hits import chance
 from seqopt.campaign.inquiry import Explanation
 from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.wording import in_words, nearest_in_words, percent
@@ -61,15 +62,20 @@ def describe_explanation(found: Explanation) -> DescribedExplanation:
     unit = f" {settings.unit}" if settings.unit else ""
     scale = settings.transform, settings.objective, settings.unit
     parent = parent_of(settings)
+    predicted = {
+        "predicted": f"{shown_number(row.predicted)}{unit}",
+        "90 % of a measurement": shown_interval(row.low, row.high, *scale),
+        "90 % of the true value": shown_interval(row.true_low, row.true_high, *scale),
+    }
+    if settings.yes_no:
+        predicted = {"predicted": chance(row.predicted, row.low, row.high)}
     then = found.at_suggestion if found.at_suggestion != found.reason else {}
     facts = {
         "string": row.string,
         "identifier": row.identifier or "",
         MUTATIONS: "" if parent is None else mutation_name(parent, row.key),
-        "measured": "" if row.measured is None else f"{shown_number(row.measured)}{unit}",
-        "predicted": f"{shown_number(row.predicted)}{unit}",
-        "90 % of a measurement": shown_interval(row.low, row.high, *scale),
-        "90 % of the true value": shown_interval(row.true_low, row.true_high, *scale),
+        "measured": "" if row.measured is None else f"{row.measured_words}{unit}",
+        **predicted,
         "chance to beat the best": "" if row.improvement is None else percent(row.improvement),
         "stands now": in_words(found.reason),
         "nearest measured": nearest_in_words(found.reason, parent) if row.measured is None else "",
@@ -111,7 +117,7 @@ def drawable(found: Explanation) -> tuple[Rests, Scale] | None:
         rests = Rests(found.contributions, row.key, row.string)
     scale = scale_of(
         [rests],
-        settings.objective,
+        settings.modelled if settings.yes_no else settings.objective,
         minimize=settings.direction == "minimize",
         log10=settings.transform == "log10",
         unit=settings.unit,

@@ -281,3 +281,12 @@ def test_what_failed_is_tried_again_on_top_of_the_budget(tmp_path: Path) -> None
     more = seqopt.maximize(flaky, SPACE, resume=True, **(options | {"budget": 10}))
     assert len(calls) == 2
     assert Counter(more.evaluations["status"]) == {"ok": 14, "failed": 4}
+
+
+def test_a_search_in_which_everything_failed_still_has_its_results(caplog: pytest.LogCaptureFixture) -> None:
+    result = seqopt.maximize(
+        lambda strings: [math.nan] * len(strings), ["AA", "AB", "BA", "BB", "CA"], initial=2, budget=2
+    )
+    assert (result.best_string, math.isnan(result.best_value)) == ("", True)
+    assert result.failures == {"the objective returned nan": 4}
+    assert "no evaluation gave a value" in caplog.text

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from seqopt.campaign import Campaign, CampaignError
 from seqopt.campaign.summary import render, summarize
+from seqopt.cli import main
 from seqopt.cli.app import app
 from seqopt.data.hits import tried_rows
 from seqopt.errors import InputError
@@ -290,3 +291,30 @@ def test_wells_on_rows_of_their_own_are_held_against_told_chances_like_counts(tm
     assert found["rows"] == found["counts"]
     assert found["rows"][1].hits == pytest.approx(sum(number / 3 for number in hits.values()))
     assert [trials for trials, _ in found["rows"][2]] == [3] * 6
+
+
+def test_predictions_are_chances_of_a_hit_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with _begin(tmp_path) as campaign:
+        campaign.record_file(_known(tmp_path), history=True)
+        campaign.record(WORDS[1], "5 of 12")
+        (one, *_) = found = campaign.predict([WORDS[1], WORDS[3]])
+        assert (one.known, one.improvement) == ("measured 5 of 12", None)
+        table = found.to_pandas()
+        assert list(table.columns[:5]) == ["string", "chance_of_hit", "chance_low", "chance_high", "status"]
+        assert table["wells"].tolist()[0] == 12
+        assert not {"true_low", "chance_to_beat_best"} & set(table.columns)
+        assert "chance of a hit" in found._repr_html_()
+        explanation = campaign.explain(WORDS[1])
+        assert "chance of a hit, 90 %:" in explanation._repr_html_()
+        assert campaign.store.settings.modelled == "log odds of a hit, binds"
+        assert "measurement" not in explanation._repr_html_()
+        with pytest.raises(InputError, match="no hit is better than another"):
+            campaign.rank(3, by="improvement")
+        assert [row.predicted for row in campaign.rank(3)] == sorted(
+            (r.predicted for r in campaign.rank(3)), reverse=True
+        )
+    for words in (["rank", "-n", "3"], ["predict", WORDS[1]], ["recommend"], ["explain", WORDS[1]]):
+        assert main(["campaign", *words, "--campaign", str(tmp_path / "hits.seqopt")]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "chance of a hit" in said
+        assert "median" not in said

@@ -395,6 +395,24 @@ def test_equal_failures_stop_with_the_reason_and_debug_shows_where(capsys: pytes
 
 
 @pytest.mark.slow
+def test_a_search_in_which_everything_failed_says_where_it_is_and_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    write("shy.py", "def f(strings):\n    return [float('nan') for _ in strings]\n")
+    pool = write("library.smi", "\n".join(SMILES))
+    command = [pool, "--objective", "shy.py:f", "--no-isolate"]
+    assert search(*command) == 2
+    captured = capsys.readouterr()
+    assert "the objective returned nan" in captured.out
+    said = " ".join(captured.err.split())
+    assert "none of the 13 evaluations gave a value" in said
+    assert "evaluations.csv" in said
+    assert "--resume --retry-failed" in said
+    assert Path("out/report.html").exists()
+    write("shy.py", "def f(strings):\n    return [float(len(one)) for one in strings]\n")
+    assert search(*command, "--resume", "--retry-failed") == 0
+    assert (table()["status"] == "ok").sum() == 13
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -149,7 +149,7 @@ def _check_out(out: Path | None) -> None:
 
 
 def _show(found: PredictedStrings, out: Path | None, *, writes: bool = True) -> None:
-    from seqopt.campaign.inquiry import NOTE, NOTE_OUT
+    from seqopt.campaign.inquiry import NOTE, NOTE_CHANCE, NOTE_OUT
     from seqopt.campaign.parents import MUTATIONS, parent_of
     from seqopt.campaign.wording import percent
     from seqopt.data import shown_interval, shown_number
@@ -164,24 +164,23 @@ def _show(found: PredictedStrings, out: Path | None, *, writes: bool = True) -> 
     ranked = any(row.rank is not None for row in found)
     owned = any(row.identifier is not None for row in found)
     header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known"]
+    if settings.yes_no:
+        header = ["chance of a hit", "90 %", "known"]
     parent = parent_of(settings)
     named = [MUTATIONS] * (parent is not None)
     header += [*(["identifier"] * owned), *named, settings.string_column]
     rows = []
     for row in found[:LISTED]:
         variant = [] if parent is None else [mutation_name(parent, row.key)]
-        known = (
-            row.status
-            if row.measured is None
-            else f"measured {row.measured_censored or ''}{shown_number(row.measured)}"
-        )
-        chance = "" if row.improvement is None else percent(row.improvement)
-        interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+        if settings.yes_no:
+            told = [percent(row.predicted), f"{percent(row.low)} to {percent(row.high)}"]
+        else:
+            interval = shown_interval(row.low, row.high, settings.transform, settings.objective, settings.unit)
+            chance = "" if row.improvement is None else percent(row.improvement)
+            told = [shown_number(row.predicted), interval, chance]
         cells = [
-            shown_number(row.predicted),
-            interval,
-            chance,
-            known,
+            *told,
+            row.known,
             *([row.identifier or ""] * owned),
             *variant,
             row.string,
@@ -190,12 +189,14 @@ def _show(found: PredictedStrings, out: Path | None, *, writes: bool = True) -> 
     print_aligned([*(["rank"] * ranked), *header], rows)
     if len(found) > LISTED:
         note(f"{LISTED} of {len(found):,} are shown" + ("" if out is not None else ": --out FILE writes all"))
-    note(f"{NOTE}. {NOTE_OUT}" if writes else NOTE)
+    meaning = NOTE_CHANCE if settings.yes_no else NOTE
+    note(f"{meaning}. {NOTE_OUT}" if writes and not settings.yes_no else meaning)
     if out is not None:
         console.print(f"written to {escape(str(out))}")
 
 
 def _print_explanation(campaign: Campaign, found: Explanation) -> None:
+    from seqopt.campaign.hits import chance
     from seqopt.campaign.parents import parent_of
     from seqopt.campaign.wording import in_words, nearest_in_words, percent
     from seqopt.data import shown_interval, shown_number
@@ -208,12 +209,15 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     unit = f" {settings.unit}" if settings.unit else ""
     print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, called, row.string))))}[/bold]")
     if row.measured is not None:
-        console.print(f"measured: {row.measured_censored or ''}{shown_number(row.measured)}{escape(unit)}")
-    console.print(
-        f"predicted: {shown_number(row.predicted)}{escape(unit)}; 90 % of a measurement "
-        f"{escape(shown_interval(row.low, row.high, *scale))}, 90 % of the true value "
-        f"{escape(shown_interval(row.true_low, row.true_high, *scale))}"
-    )
+        console.print(f"measured: {escape(row.measured_words + unit)}")
+    if settings.yes_no:
+        console.print(f"predicted: {escape(chance(row.predicted, row.low, row.high))}")
+    else:
+        console.print(
+            f"predicted: {shown_number(row.predicted)}{escape(unit)}; 90 % of a measurement "
+            f"{escape(shown_interval(row.low, row.high, *scale))}, 90 % of the true value "
+            f"{escape(shown_interval(row.true_low, row.true_high, *scale))}"
+        )
     if row.improvement is not None:
         console.print(f"chance to be better than the best measured one is expected to be: {percent(row.improvement)}")
     if found.reason:
@@ -227,8 +231,7 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     if found.contributions is None:
         note(f"what it rests on is not known: {found.without}")
         return
-    log10 = "log10 " if settings.transform == "log10" else ""
-    _print_contributions(found.contributions, log10 + settings.objective, row.key if row.key != row.string else "")
+    _print_contributions(found.contributions, settings.modelled, row.key if row.key != row.string else "")
 
 
 def _print_contributions(found: Contributions, what: str, key: str) -> None:
