@@ -27,13 +27,18 @@ def started_learner(optimizer: Optimizer) -> ModelBased:
         optimizer: That of the campaign; nothing of it changes.
 
     Raises:
-        CampaignError: Before two values are known, with several ways to measure, or if its model cannot be averaged
-            over its parameters; it says what to do.
+        CampaignError: Before two values are known, with several ways to measure, of results that are yes or no, or if
+            its model cannot be averaged over its parameters; it says what to do.
     """
     if optimizer.contexts is not None:
         raise CampaignError(
             "what teaches most is worked out where strings are measured in one way, and this campaign has several "
             "(or plates): leave --learn out"
+        )
+    if optimizer.outcome.yes_no:
+        raise CampaignError(
+            "what teaches most is worked out for models of numbers, and results of this campaign are yes or no: leave "
+            "--learn out"
         )
     known = int(np.isfinite(optimizer.state().data.values[:, 0]).sum())
     if known < 2:

@@ -264,7 +264,9 @@ def check_entries(
         _check_further(row, settings)
         if row.entry.cost is not None and (problem := wrong_cost(row.entry.cost, settings)):
             row.wrong(problem, repr(row.entry.cost), COST)
-        if row.entry.failure is not None and not is_reason(row.entry.failure):
+        if row.entry.failure is not None and (row.entry.value is not None or row.entry.wells is not None):
+            row.wrong("needs a value or a reason for its failure, and not both")
+        elif row.entry.failure is not None and not is_reason(row.entry.failure):
             row.wrong("is not a reason for a failure: say what happened", row.entry.failure)
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()

@@ -65,6 +65,8 @@ def check_large(large: Mapping[str, Any], plan: Model, *, fidelities: bool) -> N
         raise InputError(f"--prefilter goes with --strategy model: {strategy} looks at every candidate itself")
     if strategy in CLASSIFIERS and plan.surrogate.strip().lower() != "auto":
         raise InputError(f"--surrogate goes with --strategy model: {strategy} has a classifier")
+    if strategy in CLASSIFIERS and plan.acquisition.strip().lower() != "gibbon":
+        raise InputError(f"--acquisition goes with --strategy model: {strategy} is an acquisition function itself")
     if strategy in PORTFOLIOS and plan.acquisition.strip().lower() != "gibbon":
         raise InputError(
             f"--acquisition goes with --strategy model: {strategy} has several; for others, give "

@@ -268,7 +268,8 @@ class Optimizer(Tabulated):
         strategy = self.strategy.then
         if not isinstance(strategy, ModelBased):
             raise ModelError(
-                f"the strategy is a {type(strategy).__name__}, which has no surrogate, acquisition function and search"
+                f"the strategy is {type(strategy).__name__}, which has no surrogate: it says what to measure next, and "
+                "predicts no values"
             )
         return strategy
 

@@ -174,7 +174,8 @@ class BORE(Configurable):
             n -= int(rng.binomial(n, self.epsilon))
         if not n:
             return random_proposals(wanted, state, rng, unsupported=self.unsupported)
-        self._hyperparameters = dict(scoring.predictor.hyperparameters)
+        # A classifier of a user's own may have learned nothing else.
+        self._hyperparameters = dict(getattr(scoring.predictor, "hyperparameters", None) or {})
         search = cast("Search[Space]", self.search)  # `start` has held it against the space
         score: Scoring = limited(scoring, state.batch)
         if self.keep is not None:
@@ -201,7 +202,7 @@ class BORE(Configurable):
             kernel,
             state.space.encoder,
             strings=keys,
-            unsupported=self.classifier.unsupported,
+            unsupported=self.unsupported,
             pending=pending,
             rng=rng,
         )
@@ -242,7 +243,13 @@ class BORE(Configurable):
 
     def unsupported(self, items: Sequence[Item]) -> dict[int, str]:
         """What the classifier cannot take."""
-        return self.classifier.unsupported([key_of(item) for item in items])
+        found = self.classifier.unsupported([key_of(item) for item in items])
+        if not isinstance(found, dict):
+            raise InputError(
+                f"{type(self.classifier).__name__}.unsupported returned {found!r}; expected a dict of the reasons why "
+                "strings cannot be classified, by their indices, which is empty where all can"
+            )
+        return found
 
     @property
     def hyperparameters(self) -> dict[str, float]:

@@ -122,3 +122,16 @@ def test_a_mistyped_option_is_no_value_and_a_negative_number_is_one(capsys: pyte
     run("correct", "B01-01", "-5.1", "--reason", "typo")
     run("suggest", "--learn")
     assert "--learn chose none of these" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_failed_is_tried_again_without_new_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    run("record", "B01-01", "--failed", "insoluble")
+    capsys.readouterr()
+    run("suggest", "--retry-failed", "--more", fails=True)
+    run("suggest", "--retry-failed", "-n", "2", fails=True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--more goes with new suggestions" in said
+    assert "-n goes with new suggestions" in said
+    run("suggest", "--retry-failed")
+    assert "suggested again: B02-01" in " ".join(capsys.readouterr().out.split())
+    run("record", "NNNN", "--lost", "dropped", fails=True)

@@ -188,6 +188,32 @@ def test_parts_that_do_not_fit_are_refused_before_anything_is_evaluated():
         BORE(search=latent).start(CandidateSet(POOL))
 
 
+class Bare:
+    """A classifier of a user's own, with as little as may be."""
+
+    refused: object = None
+
+    def fit(self, strings, labels, *, rng):
+        return self
+
+    def logits(self, strings):
+        return np.array([float(string.count("A")) for string in strings])
+
+    def unsupported(self, strings):
+        return self.refused
+
+
+def test_a_classifier_of_the_users_own_needs_no_hyperparameters_and_says_what_it_cannot_take():
+    with pytest.raises(InputError, match=r"Bare.unsupported returned None; expected a dict"):
+        Optimizer(POOL, strategy=BORE(Bare()))
+    classifier = Bare()
+    classifier.refused = {}
+    optimizer = Optimizer(POOL, strategy=BORE(classifier), initial=3, batch_size=2)
+    optimizer.tell(POOL[20:23], [1.0, 2.0, 3.0])
+    assert optimizer.ask(1) == ["AAAAAA"]
+    assert optimizer.hyperparameters == {}
+
+
 def test_its_scoring_is_one():
     strategy = BORE()
     optimizer = Optimizer(CandidateSet(POOL), strategy=strategy, initial=6)

@@ -322,6 +322,9 @@ def new(
         fidelities=contexts is not None,
         plates=plates,
     )
+    if yes_no and (strategy != "model" or prefilter is not None):
+        option = f"--strategy {strategy}" if strategy != "model" else f"--prefilter {prefilter}"
+        raise InputError(f"--results yes/no has a classifier of its own: leave {option} out")
     if informed.given and yes_no:
         raise InputError("--results yes/no has a model of its own: leave --features and --prior-mean out")
     conditions = given_filters(properties, require, forbid, alerts, where, require_pattern, forbid_pattern, exclude)

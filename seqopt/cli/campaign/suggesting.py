@@ -77,6 +77,10 @@ def suggest(
 
     show_notes()
     which = one_of(name, which)
+    new = {"-n": n is not None, "--more": more, "--learn": learn}
+    refuse_idle(
+        {option: given and retry_failed for option, given in new.items()}, "new suggestions (not --retry-failed)"
+    )
     if scheduler is not None:
         # Before there is a cluster, whose log would stand among what is said.
         with opened(which) as campaign:
