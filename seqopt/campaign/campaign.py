@@ -278,8 +278,8 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
             try:
                 # Candidates are of the kind that the campaign was begun with, which need not be the one they look like.
-                kept = None if isinstance(space, Space) else store.settings.space.get("kind")
-                space = as_space(space, kind=kept)
+                kept = {} if isinstance(space, Space) else store.settings.space
+                space = as_space(space, kind=kept.get("kind"), standardize=bool(kept.get("standardize")))
             except InputError:
                 store.close()
                 raise

@@ -7,6 +7,7 @@ whichever table they came, and the model of the campaign is fitted to all that i
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections import Counter
@@ -35,8 +36,13 @@ if TYPE_CHECKING:
     from seqopt.spaces import Space
     from seqopt.strategies.arms import Forecast
 
+logger = logging.getLogger(__name__)
+
 KEPT = "confirmation"
 """What it is called in the settings."""
+
+WELL = re.compile(r"C(\d+)-(?:control-)?\d+")
+"""What the replicates of wells are called, with the number of the confirmation."""
 
 TOP = 30
 """Measured strings that are compared, if nobody says which."""
@@ -265,6 +271,7 @@ class Confirming:
         wells: int | None = None,
         *,
         among: Sequence[str] | str | os.PathLike[str] | None = None,
+        column: str | None = None,
         top: int | None = None,
         batch: int | None = None,
         rule: str | None = None,
@@ -281,7 +288,8 @@ class Confirming:
         Args:
             wells: Measurements in all. Of a confirmation that is under way: the new number.
             among: What is compared: strings, or what they are called (identifiers, names of variants or suggestions),
-                or a file of these.
+                or a file of these. What is there twice is compared once.
+            column: Of that file, if it is not to be recognised.
             top: By default, so many of the measured strings: those that are expected to be the best (30).
             batch: Measurements at a time; by default a quarter of the wells, and no more than fit on a plate.
             rule: How wells are shared out, a name of `seqopt.strategies.arms.RULES`.
@@ -316,16 +324,16 @@ class Confirming:
         plan = Plan.of(self.store.settings.extra.get(KEPT))
         begun = plan is not None
         if plan is None:
-            plan = self._begun(wells, among, top, batch, rule, target, state)
+            plan = self._begun(wells, among, column, top, batch, rule, target, state)
         else:
             plan = self._changed(plan, wells, among, top, batch, rule, target)
         standing = self._standing(plan, state, more)
         made, found = standing
         if made != Plan.of(self.store.settings.extra.get(KEPT)):
             what = (
-                f"confirmation {made.number}, {len(found.plate)} wells"
+                f"confirmation {made.number}, {counted(len(found.plate), 'well')}"
                 if begun
-                else (f"confirmation {made.number} of {len(made.keys)} strings by {made.wells} wells")
+                else (f"confirmation {made.number} of {len(made.keys)} strings by {counted(made.wells, 'well')}")
             )
             self._keep(made, what, state)
         return found
@@ -368,6 +376,7 @@ class Confirming:
         self,
         wells: int | None,
         among: Sequence[str] | str | os.PathLike[str] | None,
+        column: str | None,
         top: int | None,
         batch: int | None,
         rule: str | None,
@@ -390,14 +399,18 @@ class Confirming:
                 "what is searched for is the mean over several ways to measure, of which none shows it: hits of such a "
                 "campaign cannot be confirmed"
             )
-        strings, keys = self._hits(among, TOP if top is None else checked_integer("top", top, 2))
+        if column is not None and not isinstance(among, str | os.PathLike):
+            raise InputError("a column goes with a file of hits (--among hits.csv --column NAME): leave it out")
+        strings, keys = self._hits(among, column, TOP if top is None else checked_integer("top", top, 2))
         batch = self._room_for(-(-wells // BATCHES) if batch is None else checked_integer("the batch", batch, 1), batch)
         labels = [row.replicate or "" for row in self.store.measurements(undone=True)]
-        numbers = [int(found[1]) for label in labels if (found := re.fullmatch(r"C(\d+)-\d+", label.strip()))]
+        numbers = [int(found[1]) for label in labels if (found := WELL.fullmatch(label.strip()))]
         number = 1 + max([int(self.store.settings.extra.get(KEPT, {}).get("number", 0)), *numbers])
         return Plan(number, state, tuple(strings), tuple(keys), wells, batch, rule or RULE, target)
 
-    def _hits(self, among: Sequence[str] | str | os.PathLike[str] | None, top: int) -> tuple[list[str], list[str]]:
+    def _hits(
+        self, among: Sequence[str] | str | os.PathLike[str] | None, column: str | None, top: int
+    ) -> tuple[list[str], list[str]]:
         """What is compared, and its identities."""
         if among is None:
             values = [row for row in self._of_target() if row.value is not None]
@@ -414,13 +427,17 @@ class Confirming:
             order = sorted(range(len(known)), key=lambda index: sign * rows[index].predicted)[:top]
             return [written[known[index]] for index in order], [known[index] for index in order]
         if isinstance(among, str | os.PathLike):
-            strings, keys = self._naming.identified_in(among)
+            strings, keys = self._naming.identified_in(among, column)
         else:
             pairs = [self._naming.identified(one) for one in among]
             strings, keys = [string for string, _ in pairs], [key for _, key in pairs]
-        twice = [string for string, key in zip(strings, keys, strict=True) if keys.count(key) > 1]
+        twice = [string for place, string in enumerate(strings) if keys[place] in keys[:place]]
         if twice:
-            raise InputError(f"{twice[0]} is there twice: list each hit once")
+            others = f" and {counted(len(twice) - 1, 'other')}" if len(twice) > 1 else ""
+            logger.warning("%s%s: there twice, and compared once", twice[0], others)
+            first = {key: string for string, key in reversed(list(zip(strings, keys, strict=True)))}
+            keys = list(dict.fromkeys(keys))
+            strings = [first[key] for key in keys]
         if len(keys) < 2:
             raise InputError(f"there is {counted(len(keys), 'hit')}: expected two or more, of which one is the best")
         return strings, keys

@@ -135,7 +135,7 @@ def new_campaign(
             "seqopt.datasets.prepare_pool"
         )
     else:
-        space = as_space(space, kind=kind)
+        space = as_space(space, kind=kind, standardize=standardize)
     pool, string_column = (None, "string") if library is None else (library.facts, library.string_column)
     if isinstance(space, StoredPool):
         string_column = space.store.column or string_column

@@ -176,13 +176,14 @@ class Naming:
         key = self.key(string)
         return (key if self._store.settings.space.get("kind") == "molecule" and is_inchi(string) else string), key
 
-    def identified_in(self, path: str | os.PathLike[str]) -> tuple[list[str], list[str]]:
+    def identified_in(self, path: str | os.PathLike[str], column: str | None = None) -> tuple[list[str], list[str]]:
         """The strings that the rows of a file mean, as `identified` finds them, each once, and their keys.
 
         Of what is there twice the first is taken, and it is logged as a warning, with the lines.
 
         Args:
             path: A file as `seqopt.filters.listed.read_list` takes.
+            column: Its column of strings, identifiers or names, if that is not to be recognised.
 
         Raises:
             InputError: If the file cannot be read, or a row means nothing; the message says which.
@@ -190,7 +191,7 @@ class Naming:
         """
         from seqopt.filters.listed import read_listed
 
-        found = read_listed(path, variants=parent_of(self._store.settings) is not None)
+        found = read_listed(path, column, variants=parent_of(self._store.settings) is not None)
         known = getattr(self._campaign.space, "known_key", lambda _: None)
         if found.column is not None and (self.owned(found.column) or known(found.column)) is not None:
             raise InputError(

@@ -610,6 +610,8 @@ def _suggestion_of(row: Row, identifier: str, by_name: Mapping[str, Suggestion])
 
 
 def _warn_of_status(sound: Sequence[Row], suggestions: Sequence[Suggestion], warnings: list[Remark]) -> None:
+    from seqopt.campaign.confirming import WELL
+
     by_query: dict[tuple[str, Context], Suggestion] = {}
     for suggestion in suggestions:
         query = suggestion.key, suggestion.context
@@ -619,7 +621,8 @@ def _warn_of_status(sound: Sequence[Row], suggestions: Sequence[Suggestion], war
     for row in sound:
         answered = row.suggestion or by_query.get((row.key or "", row.context))
         if answered is None:
-            strangers.append(row)
+            # Wells of a confirmation were proposed, too.
+            strangers += [] if WELL.fullmatch((row.entry.replicate or "").strip()) else [row]
         elif answered.status == "withdrawn":
             warnings.append(row.remark(f"has a result now: {answered.name} was withdrawn"))
     if len(strangers) == 1:

@@ -101,11 +101,12 @@ def read_list(path: str | os.PathLike[str], *, variants: bool = False) -> list[s
     return list(read_listed(path, variants=variants).strings)
 
 
-def read_listed(path: str | os.PathLike[str], *, variants: bool = False) -> Pool:
+def read_listed(path: str | os.PathLike[str], column: str | None = None, *, variants: bool = False) -> Pool:
     """As `read_list`, with the lines on which the strings stand.
 
     Args:
         path: The file.
+        column: The column of strings, if it is not to be recognised.
         variants: See `read_list`.
 
     Raises:
@@ -117,8 +118,7 @@ def read_listed(path: str | os.PathLike[str], *, variants: bool = False) -> Pool
     from seqopt.datasets.tables import read_table
     from seqopt.strings.mutations import MUTATION_COLUMNS
 
-    column = None
-    if variants and Path(path).is_file():
+    if variants and column is None and Path(path).is_file():
         table = read_table(Path(path), expected={*STRING_COLUMNS, *MUTATION_COLUMNS})
         column = column_of_names(table) if table.headed else None
     return read_pool(Path(path), column=column, kind="text")

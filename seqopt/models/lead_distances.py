@@ -176,31 +176,35 @@ class StringLength(Configurable):
 
 
 def checked_lead(lead: str, kind: str) -> str:
-    """A lead as the strings that it is compared with are written: sequences in capital letters, without any blanks.
+    """A lead as the strings that it is compared with are written.
+
+    Sequences are in capital letters, without any blanks, molecules are canonical SMILES.
 
     Args:
         lead: The string as its owner writes it.
-        kind: What the strings are. Those that are no proteins, DNA or RNA only lose the blanks around them.
+        kind: What the strings are. Those that are no molecules, proteins, DNA or RNA only lose the blanks around them.
 
     Raises:
-        InputError: For a sequence with a letter that its kind does not have; the message says where.
+        InputError: For a sequence with a letter that its kind does not have (the message says where), or a SMILES that
+            cannot be read.
 
     Example:
-        >>> checked_lead("mktayi akqr", "protein"), checked_lead("a b", "text")
-        ('MKTAYIAKQR', 'a b')
+        >>> checked_lead("mktayi akqr", "protein"), checked_lead("OCC", "molecule"), checked_lead("a b ", "text")
+        ('MKTAYIAKQR', 'CCO', 'a b')
         >>> checked_lead("MKTAYIAKQ1", "protein")
         Traceback (most recent call last):
         ...
         seqopt.errors.InputError: the lead 'MKTAYIAKQ1' cannot be read as protein ('1' at position 10 is not an \
 amino-acid letter): give its sequence
     """
-    if kind not in SEQUENCES:
+    if kind not in (*SEQUENCES, "molecule"):
         return lead.strip()
-    text = "".join(lead.split())
+    text = "".join(lead.split()) if kind in SEQUENCES else lead.strip()
     (key,) = identity_keys([text], kind)
     if key is None:
         why = explain_rejection(text, kind)
-        raise InputError(f"the lead {quoted(lead)} cannot be read as {kind} ({why}): give its sequence")
+        what, give = (kind, "sequence") if kind in SEQUENCES else ("a molecule", "SMILES")
+        raise InputError(f"the lead {quoted(lead)} cannot be read as {what} ({why}): give its {give}")
     return key
 
 

@@ -182,7 +182,11 @@ class CandidateSet(Listed, Shown, Configurable):
 
 
 def as_space(
-    given: Space | Pool | PoolStore | Candidates, *, tokenizer: str | Tokenizer | None = None, kind: str | None = None
+    given: Space | Pool | PoolStore | Candidates,
+    *,
+    tokenizer: str | Tokenizer | None = None,
+    kind: str | None = None,
+    standardize: bool = False,
 ) -> Space:
     """The space that a user means: itself, or the set of the candidates given.
 
@@ -192,10 +196,13 @@ def as_space(
         tokenizer: How candidates are split into symbols; see `CandidateSet`.
         kind: What the strings are, where that is not to be recognised (`None` or ``"auto"``). That of a space or a
             pool is known, and can only be confirmed.
+        standardize: Whether salts and charge states of a molecule are one candidate; of a space or a pool it can only
+            be confirmed.
 
     Raises:
-        InputError: If a space is given a tokeniser, which has its own, or another kind than it has; if the kind is
-            unknown; if a class is given instead of an object; or for candidates that cannot be used.
+        InputError: If a space is given a tokeniser, which has its own, another kind than it has, or ``standardize``,
+            which it does not do; if the kind is unknown; if a class is given instead of an object; or for candidates
+            that cannot be used.
 
     Example:
         >>> as_space(["CCO", "CCN"])
@@ -208,6 +215,11 @@ def as_space(
         raise InputError(f"unknown kind {kind!r}: choose auto, {', '.join(KINDS)}")
     if isinstance(given, Pool | PoolStore | Space) and not isinstance(given, type) and kind not in ("auto", given.kind):
         raise InputError(f"kind is {kind!r}, and the {type(given).__name__} holds {given.kind} strings: leave kind out")
+    known = getattr(given, "standardize", getattr(given, "standardized", False))
+    if standardize and isinstance(given, Pool | PoolStore | Space) and not isinstance(given, type) and not known:
+        raise InputError(
+            f"the {type(given).__name__} was made without standardize: give it there, where molecules are compared"
+        )
     if isinstance(given, Pool):
         return CandidateSet(
             given.strings, kind=given.kind, keys=given.keys, standardize=given.standardized, tokenizer=tokenizer
@@ -217,7 +229,7 @@ def as_space(
     if isinstance(given, type):
         raise InputError(f"{given.__name__} is a class: give an object of it, {given.__name__}(...)")
     if not isinstance(given, Space):
-        return CandidateSet(given, kind=kind, tokenizer=tokenizer)
+        return CandidateSet(given, kind=kind, tokenizer=tokenizer, standardize=standardize)
     if tokenizer is not None:
         raise InputError(f"a {type(given).__name__} has its own tokeniser: leave tokenizer out, or choose it there")
     return given

@@ -106,9 +106,12 @@ def check_radius(mean: Neighbourhood, space: Space, lead: str) -> None:
     if nearest < 0 or not np.isfinite(others[nearest]):
         raise InputError(f"there is no {where} but the lead {lead!r} itself: nothing can be searched near it")
     if others[nearest] > mean.radius:
+        least = _up(float(others[nearest]))
+        largest = getattr(mean.distance, "largest", np.inf)
+        what = "raise the radius to that at least" if least < largest else "nothing is like it: choose another lead"
         raise InputError(
             f"no {where} lies within {mean.radius:g} of the lead ({mean.distance.label}): the nearest, "
-            f"{keys[nearest]!r}, lies at {_up(float(others[nearest])):g}; raise the radius to that at least"
+            f"{keys[nearest]!r}, lies at {least:g}; {what}"
         )
 
 

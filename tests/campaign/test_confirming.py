@@ -256,7 +256,8 @@ def test_suggestions_are_as_they_would_be_without(campaign: Campaign, tmp_path: 
     ("given", "message"),
     [
         ({"wells": 12, "among": ["CCC"]}, "there is 1 hit: expected two or more"),
-        ({"wells": 12, "among": ["CCC", "CCC"]}, "CCC is there twice"),
+        ({"wells": 12, "among": ["CCC", "CCC"]}, "there is 1 hit: expected two or more"),
+        ({"wells": 12, "among": ["CCC", "CCA"], "column": "x"}, "a column goes with a file of hits"),
         ({"wells": 12, "among": ["CCC", 3]}, "3 is no string"),
         ({"wells": 12, "among": ["CCC", "CCA"], "top": 3}, "not both"),
         ({"wells": 0}, "wells"),
@@ -449,3 +450,21 @@ def test_the_command_says_it_all(campaign: Campaign, tmp_path: Path, monkeypatch
     assert "6 of 12 wells measured" in run("confirm")
     assert "is not a plate of a confirmation" in run("confirm", "--out", "hits.csv", status=2)
     assert "ended" in run("confirm", "--end")
+
+
+def test_hits_are_listed_twice_or_in_a_column_of_any_name(
+    campaign: Campaign, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = campaign.confirm(12, among=["CCC", "CCA", "CCC"], batch=2)
+    assert {arm.prediction.string for arm in found.arms} == {"CCC", "CCA"}
+    assert "CCC: there twice, and compared once" in caplog.text
+    campaign.end_confirmation()
+    (tmp_path / "hits.csv").write_text("lot,vial\nCCC,EEA\nCCA,CCE\n")
+    found = campaign.confirm(12, among=tmp_path / "hits.csv", column="vial", batch=2)
+    assert {arm.prediction.string for arm in found.arms} == {"EEA", "CCE"}
+    caplog.clear()
+    (tmp_path / "plate.csv").write_text(
+        "replicate,string,y\n" + "".join(f"{well.label},{well.string},1.5\n" for well in found.plate)
+    )
+    campaign.record_file(tmp_path / "plate.csv")
+    assert "never suggested" not in caplog.text

@@ -162,3 +162,16 @@ def test_a_description_that_makes_no_space_is_refused() -> None:
         restored_space(long.config(), StringSpace("ab", 9))
     assert len(str(caught.value)) < 200
     assert described(long)["alphabet"] == "".join(long.symbols)
+
+
+def test_molecules_of_a_list_are_compared_by_their_parents_if_wanted(tmp_path: Path) -> None:
+    salts = ["CC(=O)O", "CC(=O)[O-].[Na+]", "CCN", "CCO"]
+    path = tmp_path / "a.seqopt"
+    with Campaign.create(path, salts, objective="y", standardize=True) as campaign:
+        assert len(campaign.space) == 3
+        campaign.record("CC(=O)[O-]", 1.0)
+    with Campaign.open(path, space=salts) as opened:
+        assert len(opened.space) == 3
+        assert "CC(=O)O" not in [row.string for row in opened.suggest(2)]
+    with pytest.raises(InputError, match="CandidateSet was made without standardize"):
+        Campaign.create(tmp_path / "b.seqopt", CandidateSet(salts), objective="y", standardize=True)

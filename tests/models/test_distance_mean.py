@@ -175,3 +175,11 @@ def test_a_surrogate_gets_a_mean_and_keeps_the_rest() -> None:
 def test_what_makes_no_sense_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["edit", "kernel"])
+def test_a_molecule_is_compared_as_its_canonical_smiles_and_must_be_one(name: str) -> None:
+    distance = lead_distance("OCC", "molecule", name)
+    assert distance(["CCO", "CCN"])[0] == pytest.approx(0.0, abs=1e-6)
+    with pytest.raises(InputError, match=r"'C1CC' cannot be read as a molecule .*: give its SMILES"):
+        lead_distance("C1CC", "molecule", name)

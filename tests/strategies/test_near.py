@@ -134,7 +134,7 @@ def test_a_campaign_keeps_its_lead(tmp_path) -> None:
             lambda: Near("BBBBBBBBBBBB", 2).surrogate("ssk", POOL),
             r"no candidate lies within 2 of the lead .*'BBBBBBBBB', lies at 3; raise the radius",
         ),
-        (lambda: Near("c1ccccc1", 0.2).surrogate("ssk", CandidateSet(["CCO", "CCN"])), "lies at 1; raise"),
+        (lambda: Near("c1ccccc1", 0.2).surrogate("ssk", CandidateSet(["CCO", "CCN"])), "lies at 1; nothing is like it"),
         (lambda: Near("AAA", 0.5).surrogate("ssk", StringSpace("AB", 3, kind="text")), "within 0.5 .* lies at 1;"),
         (
             lambda: Near("XYZ", 1).surrogate("ssk", StringSpace("AB", 3, kind="text")),

@@ -29,6 +29,7 @@ def confirm(
     among: Annotated[
         Path | None, typer.Option(help="A file of the hits: strings, identifiers or names of variants.")
     ] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the hits in that file, if not recognised.")] = None,
     top: Annotated[
         int | None,
         typer.Option(help="So many measured strings that are expected to be the best. Default: 30.", min=2),
@@ -74,7 +75,9 @@ def confirm(
 
             check_confirmation_target(out, campaign.store)  # before the model is fitted
         with console.status("fitting the model") as progress, shown_in(progress, "comparing the hits"):
-            found = campaign.confirm(wells, among=among, top=top, batch=batch, rule=rule, target=target, more=more)
+            found = campaign.confirm(
+                wells, among=among, column=column, top=top, batch=batch, rule=rule, target=target, more=more
+            )
         print_confirmed(found, campaign.store.settings)
         if out is not None and found.plate:
             campaign.write_confirmation(out, found.plate)
