@@ -208,7 +208,16 @@ METHODS = {
             surrogate=surrogate,
             seeds=5,
         )
-        for surrogate in ("minmax", "ngrams", "ngrams+minmax", "tanimoto", "fragprints", "ssk+minmax", "vae")
+        for surrogate in (
+            "minmax",
+            "ngrams",
+            "ngrams+minmax",
+            "ngrams+counts",
+            "tanimoto",
+            "fragprints",
+            "ssk+minmax",
+            "vae",
+        )
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
     },
 }

@@ -6,6 +6,7 @@ from seqopt.kernels import foreign as foreign  # gpytorch kernels are written do
 from seqopt.kernels.autoregressive import AutoregressiveKernel, RecursiveKernel
 from seqopt.kernels.composite import OnField, Product, Sum, bind_fields
 from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
+from seqopt.kernels.counts import CountsKernel
 from seqopt.kernels.degenerate import DegenerateKernel
 from seqopt.kernels.dense_features import LinearFeatureKernel, SmoothFeatureKernel
 from seqopt.kernels.hamming import HammingKernel
@@ -26,6 +27,7 @@ __all__ = [
     "AutoregressiveKernel",
     "BlockSimilarities",
     "CoregionalizationKernel",
+    "CountsKernel",
     "DegenerateKernel",
     "HammingKernel",
     "HierarchicalKernel",

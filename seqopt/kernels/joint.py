@@ -18,6 +18,7 @@ from torch import Tensor
 from seqopt.encoding import TokensAndFeatures
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel, shown
+from seqopt.kernels.counts import CountsKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
@@ -44,7 +45,8 @@ class JointKernel(DescribedKernel):
 
     Args:
         tokens: k_s, a normalised `SubsequenceKernel` or an `NgramKernel`, without batch shape.
-        features: k_f: a kernel of seqopt on features, of variance 1, without batch shape.
+        features: k_f: a kernel of seqopt on features, without batch shape. Where its variance is not 1, as that of
+            `CountsKernel`, the weights are not those of variances.
         feature_columns: Number of features d.
         weight: w to begin with.
         weight_prior: A gpytorch prior on w. Default: N(0.5, 0.5), weak.
@@ -228,8 +230,9 @@ class JointKernel(DescribedKernel):
     def forget(self) -> None:
         """Free what is kept for further evaluations of the same strings, as after a fit."""
         self._kept = None
-        if isinstance(self.tokens, SubsequenceKernel):
-            self.tokens.forget()
+        for part in (self.tokens, self.features):
+            if isinstance(part, SubsequenceKernel | CountsKernel):
+                part.forget()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": None}  # a weak reference cannot be copied

@@ -177,6 +177,21 @@ def _fingerprint(featurizer: Callable[[], Featurizer], counts: bool) -> Surrogat
     return StringGP(MinMaxKernel() if counts else TanimotoKernel(), encoder=FeatureEncoder(featurizer()))
 
 
+def _sums() -> Surrogate:
+    from seqopt.kernels import CountsKernel
+
+    return StringGP(CountsKernel(), encoder=FeatureEncoder(_counts()))
+
+
+def _ngrams_and_sums() -> Surrogate:
+    from seqopt.kernels import CountsKernel, JointKernel, NgramKernel
+
+    features = _counts()
+    kernel = JointKernel(NgramKernel(), CountsKernel(), features.size)
+    kernel.raw_weight.requires_grad_(False)
+    return StringGP(kernel, encoder=JointEncoder(FeatureEncoder(features)))
+
+
 def _joint(featurizer: Callable[[], Featurizer], counts: bool, ngrams: bool = False) -> Surrogate:
     from seqopt.kernels import JointKernel, MinMaxKernel, NgramKernel, TanimotoKernel
 
@@ -238,6 +253,8 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         symbols=False,
     ),
     "ngrams+minmax": NamedSurrogate("mean of ngrams and minmax", partial(_joint, _counts, True, True), _MOLECULES),
+    "counts": NamedSurrogate("minmax, and a linear function of the counts", _sums, _MOLECULES, symbols=False),
+    "ngrams+counts": NamedSurrogate("mean of ngrams and counts", _ngrams_and_sums, _MOLECULES),
     "ssk+tanimoto": NamedSurrogate("learned mean of ssk and tanimoto", partial(_joint, _bits, False), _MOLECULES),
     "ssk+minmax": NamedSurrogate("learned mean of ssk and minmax", partial(_joint, _counts, True), _MOLECULES),
     "ssk+fragprints": NamedSurrogate(
