@@ -111,7 +111,7 @@ def test_other_bad_files_are_refused(tmp_path: Path) -> None:
     cut.write_bytes(whole[: len(whole) // 2])
     for source, said in (
         (tmp_path / "nothing.csv", "there is no file"),
-        (cut, "cut off or damaged"),
+        (cut, "is cut off and can be read up to line"),
         (_write(tmp_path / "one.sdf", ""), "sdf file, which cannot be read in blocks"),
         (_write(tmp_path / "names.csv", "smiles\n50-00-0\n64-17-5\n"), "no usable molecule"),
         (_write(tmp_path / "empty.csv", ""), "no header"),
