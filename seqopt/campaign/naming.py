@@ -76,6 +76,11 @@ class Naming:
             *self._store.exclusions(),
         ]
         known = {row.identifier: row.string for row in rows if row.identifier is not None}
+        several: dict[str, dict[str, str]] = {}
+        if self._stored:
+            # Whose identifiers need not tell candidates apart.
+            for row in rows:
+                several.setdefault(row.identifier or "", {})[row.key] = row.string
         strings = {row.string for row in rows}
         pool = self._store.settings.pool or {}
         has_identifiers = any(one.get("id_column") for one in (pool, *pool.get("added", [])))
@@ -84,6 +89,13 @@ class Naming:
         def string_of(identifier: str) -> str | None:
             identifier = identifier.strip()
             if identifier in known:
+                called = list(several.get(identifier, {}).values())
+                if len(called) > 1:
+                    which = " and ".join(map(repr, called[:2]))
+                    raise InputError(
+                        f"{identifier!r} is what {len(called):,} different candidates are called, {which} among "
+                        "them: give the string itself"
+                    )
                 return known[identifier]
             if stored and identifier not in strings:
                 on_disk = cast("StoredPool", self._campaign.space)

@@ -43,6 +43,14 @@ if TYPE_CHECKING:
     from seqopt.filters.conditions import Filter
 
 
+CANDIDATES_ON_DISK = (
+    "the candidates of this campaign are on disk, and stay those with which it began. For others, begin a campaign "
+    "with all of the files (campaign new --pool), and take the results over (campaign export, campaign import); single "
+    "candidates are left out by campaign withdraw"
+)
+"""Why the candidates of a pool on disk cannot be changed, and what to do instead."""
+
+
 @dataclass(frozen=True)
 class PoolChange:
     """What a change of the candidates did.
@@ -376,7 +384,7 @@ class Revising:
 
         Raises:
             InputError: For a file that cannot be used, or not exactly one of them.
-            CampaignError: If the campaign does not search a file, or nothing would change.
+            CampaignError: If the campaign does not search a file, its candidates are on disk, or nothing would change.
             StaleStateError: If another process has changed the campaign meanwhile.
         """
         given = {
@@ -387,6 +395,8 @@ class Revising:
         ((how, path),) = given.items()
         state, settings, facts = self.store.state, self.store.settings, self.store.library
         if facts is None or settings.pool is None:
+            if settings.space.get("type") == "StoredPool":
+                raise CampaignError(CANDIDATES_ON_DISK)
             raise CampaignError("the campaign does not search a file of candidates")
         kept, removed = self.store.library_hashes()
         unknown: tuple[str, ...] = ()

@@ -29,12 +29,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.datasets.pool_columns import ID_COLUMNS, plain_column, short
+from seqopt.datasets.pool_columns import short
+from seqopt.datasets.pool_identifiers import NO_COLUMN, identifying
 from seqopt.datasets.pool_index import write_index
 from seqopt.datasets.pool_makers import ShardMakers
 from seqopt.datasets.pool_rows import PoolRows, RowFilter, refuse_missing_header, refuse_names
 from seqopt.datasets.pools import Rejected
-from seqopt.datasets.row_blocks import RowFile, blocks_of, files_of, look_at
+from seqopt.datasets.row_blocks import RowFile, blocks_of, files_of, left_out, look_at
 from seqopt.errors import InputError
 from seqopt.strings.identity import KINDS, RULES, recognize_kind
 from seqopt.strings.notations import without_inchi
@@ -58,6 +59,9 @@ FOLDER = "pools"
 
 EXAMPLES = 5
 """Rejected rows that messages show."""
+
+BLOCK = 1 << 20
+"""Identifiers that are looked at a time."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -330,12 +334,65 @@ class PoolStore:
         where = self.files[0] if len(self.files) == 1 else f"{len(self.files):,} files"
         named = "" if self.column is None else f", column {self.column!r}"
         lines = [f"{len(self):,} different {what} from {where}{named}"]
-        lines += [*self.facts["remarks"], *self.filtered]
+        lines += [*self.facts["remarks"], *self._said_of_identifiers, *self.filtered]
         if self.duplicates:
-            lines.append(f"{self.duplicates:,} duplicates of earlier rows left out")
+            which = "" if self.id_column is None else "; the first identifier of each is kept"
+            lines.append(f"{self.duplicates:,} duplicates of earlier rows left out{which}")
         if self.rejected:
             lines.append(f"{self.rejected:,} rejected: {self._shown_rejected(2)}")
         return "\n".join(lines)
+
+    @cached_property
+    def _said_of_identifiers(self) -> list[str]:
+        """Candidates without an identifier, and identifiers of several candidates: how many, and the first of them."""
+        if self._called is None or self._called_order is None:
+            return []
+        nothing = key_hashes([""])[0]
+        start, end = (int(np.searchsorted(self._called, nothing, side=side)) for side in ("left", "right"))
+        found = []
+        without, first = self._unnamed(start, end)
+        if without:
+            several = "candidates have" if without > 1 else "candidate has"
+            found.append(f"{without:,} {several} no identifier: {self._shown(first)}")
+        shared, places = 0, [len(self)]
+        for begin in range(0, len(self._called), BLOCK):
+            # With one more on each side, equal ones are seen across the borders of blocks.
+            low = max(0, begin - 1)
+            hashes = np.asarray(self._called[low : begin + BLOCK + 1])
+            same = hashes[1:] == hashes[:-1]
+            begins = np.flatnonzero(same & ~np.concatenate([[low < begin], same[:-1]])) + low
+            begins = begins[((begins < start) | (begins >= end)) & (begins >= begin) & (begins < begin + BLOCK)]
+            shared += len(begins)
+            if len(begins):
+                # Of equal hashes the rows are in their order.
+                at = int(begins[np.argmin(self._called_order[begins])])
+                places = min(places, [int(place) for place in self._called_order[at : at + 2]])
+        if shared:
+            several = "identifiers are those" if shared > 1 else "identifier is that"
+            which = f"{self.identifier(places[0])!r} of {self._shown(places[0])} and {self._shown(places[1])}"
+            found.append(f"{shared:,} {several} of several candidates, which are recorded by their strings: {which}")
+        return found
+
+    def _unnamed(self, start: int, end: int) -> tuple[int, int]:
+        """Of the candidates without an identifier, those in files that have some: how many, and the first of them."""
+        assert self._called_order is not None
+        unnamed = set(self.facts["unnamed"])
+        lacking = [number for number, shard in enumerate(self._shards) if shard.facts["file"] in unnamed]
+        count, first = 0, len(self)
+        for begin in range(start, end, BLOCK):
+            places = np.asarray(self._called_order[begin : min(end, begin + BLOCK)], dtype=np.int64)
+            rows = np.asarray(self.rows[places], dtype=np.int64)
+            shards = np.searchsorted(self._first, rows, side="right") - 1
+            places = places[~np.isin(shards, lacking)]
+            count += len(places)
+            first = min(first, int(places.min(initial=first)))
+        return count, first
+
+    def _shown(self, place: int) -> str:
+        """A candidate, with its line and, where there are several, its file."""
+        name, line = self.line(place)
+        where = f"line {line}" if len(self.files) == 1 else f"{name}, line {line}"
+        return f"{short(self.string(place))} ({where})"
 
     def _shown_rejected(self, limit: int) -> str:
         shown: list[str] = []
@@ -421,9 +478,11 @@ def prepare_pool(
         fingerprints: Whether to keep Morgan fingerprints of molecules: counts of radius 2 in 2,048 columns, which serve
             the surrogates ``minmax`` and ``tanimoto``, and classifiers on `seqopt.encoding.MorganFingerprint`.
         id_column: Column of the identifiers that the owner of the files uses. By default a usual name (``id``,
-            ``catalog_number``, ``name``, ...) whose cells are filled and different in the first 1,000 rows of all
-            files; of a .smi, what follows the strings. Later rows may lack one; where two candidates have the same,
-            neither is found by it.
+            ``catalog_number``, ``name``, ...) by which most candidates of the first 1,000 rows of each file can be told
+            apart; of a .smi, what follows the strings. A file without that column is asked for another usual one, and
+            may have none; so may rows. A candidate in several rows has the identifier of the first; where two
+            candidates have the same, neither is found by it. What is missing or shared is said in
+            `PoolStore.summary`. With ``""`` no column is taken.
         price_column: Column of prices, if there is one.
         sieve: Which rows become candidates: a `seqopt.filters.Sieve`; by default all that can be used.
         folder: Where to keep the store; by default in the cache folder.
@@ -434,9 +493,9 @@ def prepare_pool(
         progress: Told from time to time.
 
     Raises:
-        InputError: For files that cannot be read in blocks, a column that is missing or cannot be told (of identifiers
-            and prices: that one of the files lacks), nothing usable in them, with ``strict`` any row that cannot be
-            used, or a folder that cannot be written.
+        InputError: For files that cannot be read in blocks, are cut off or damaged, a column that is missing or cannot
+            be told (of prices: that one of the files lacks; of identifiers: that all of them lack), nothing usable in
+            them, with ``strict`` any row that cannot be used, or a folder that cannot be written.
 
     Example:
         >>> import tempfile
@@ -458,7 +517,9 @@ def prepare_pool(
     kind = _kind(files, kind, column)
     if standardize and kind != "molecule":
         raise InputError(f"standardize is for molecules; {paths[0]} holds strings of kind {kind!r}")
-    id_column = _identifying(files, id_column)
+    given = id_column
+    identifiers = identifying(files, given)
+    id_column = identifiers.column
     if price_column is not None:
         for file in files:
             _column(file, price_column, "column of prices")
@@ -466,7 +527,7 @@ def prepare_pool(
     if sieve is not None:
         sieve = sieve.fitted(kind, _heads(files), standardize=standardize)
     read = list(dict.fromkeys([*kept, *([] if sieve is None else sieve.columns)]))
-    files = [replace(file, kept=tuple(read)) for file in files]
+    files = [replace(file, kept=tuple(read), own=identifiers.own(number)) for number, file in enumerate(files)]
     settings = {
         "version": VERSION,
         "rows": rows,
@@ -483,6 +544,8 @@ def prepare_pool(
         "sieve": None if sieve is None else sieve.config(),
         "rdkit": _rdkit_version() if kind == "molecule" else None,
     }
+    if set(identifiers.columns) != {id_column}:
+        settings["id_columns"] = list(identifiers.columns)
     sums = file_checksums(paths)
     name = hashlib.sha256(json.dumps([settings, sums], sort_keys=True).encode()).hexdigest()[:32]
     place = (cache_dir() / FOLDER if folder is None else Path(folder)) / name
@@ -494,7 +557,8 @@ def prepare_pool(
         **settings,
         "files": [str(path) for path in paths],
         "column": next((file.column for file in files if file.column is not None), None),
-        "remarks": _passed_over(files) if id_column is None else [],
+        "remarks": [*left_out(source), *([] if given == NO_COLUMN else identifiers.remarks(files))],
+        "unnamed": identifiers.lacking,
         "sha256": sums,
     }
     try:
@@ -555,37 +619,6 @@ def _kind(files: Sequence[RowFile], given: str | None, column: str | None) -> st
             refuse_names(rows, kind)
         refuse_missing_header(rows, kind, chosen=column is not None)
     return kind
-
-
-def _identifying(files: Sequence[RowFile], given: str | None) -> str | None:
-    """The column of identifiers, as given or as recognised by the first rows of all files."""
-    if given is not None:
-        for file in files:
-            _column(file, given, "column of identifiers")
-        return given
-    named = [{plain_column(name): name for name in file.begun if name != file.column} for file in files]
-    for plain in ID_COLUMNS:
-        found = {names.get(plain) for names in named}
-        if len(found) == 1 and (name := found.pop()) is not None:
-            cells = [cell.strip() for file in files for cell in file.begun[name]]
-            if all(cells) and len(set(cells)) == len(cells):
-                return name
-    return None
-
-
-def _passed_over(files: Sequence[RowFile]) -> list[str]:
-    """Columns that are called like identifiers, where none is taken for them, and why not."""
-    found = []
-    for file in files[:1]:
-        for name, cells in file.begun.items():
-            filled = [cell.strip() for cell in cells if cell.strip()]
-            repeated = next((cell for cell in filled if filled.count(cell) > 1), None)
-            if name != file.column and plain_column(name) in ID_COLUMNS and repeated is not None:
-                found.append(
-                    f"the column {name!r} is not taken for identifiers: {repeated!r} stands there more than once "
-                    "(--id-column, id_column= take it all the same)"
-                )
-    return found[:1]
 
 
 def _heads(files: Sequence[RowFile]) -> dict[str, list[str]]:

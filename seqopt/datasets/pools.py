@@ -11,6 +11,7 @@ import csv
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -388,7 +389,11 @@ def _assemble(
         standardized=standardized,
         separator=rows.separator,
         decimal_comma=rows.decimal_comma,
-        remarks=(*rows.remarks, *_ambiguous(rows, kept, list(position), kind)),
+        remarks=(
+            *rows.remarks,
+            *_ambiguous(rows, kept, list(position), kind),
+            *(_untaken(rows, kept) if found_id is None else ()),
+        ),
         attachment_points=attachment_points,
         identifiers=None if found_id is None else found_id[1],
         id_column=None if found_id is None else found_id[0],
@@ -422,6 +427,25 @@ def _identifiers(rows: PoolRows, column: str, cells: Sequence[str], kept: Sequen
             )
         seen[cell] = line
     return None
+
+
+def _untaken(rows: PoolRows, kept: Sequence[int]) -> list[str]:
+    """Why a column of identifiers is not taken for them, where most of them tell candidates apart."""
+    for name, cells in rows.ids:
+        found = [cells[row].strip() for row in kept]
+        times = Counter(found)
+        if 2 * sum(one != "" and times[one] == 1 for one in found) <= len(found):
+            continue
+        place = next(place for place, one in enumerate(found) if not one or times[one] > 1)
+        where = f"line {rows.lines[kept[place]]} {short(rows.strings[kept[place]])}"
+        if not found[place]:
+            return [f"the column {name!r} is not taken for identifiers: it is empty on {where}"]
+        other = kept[found.index(found[place], place + 1)]
+        return [
+            f"the column {name!r} is not taken for identifiers: {found[place]!r} is that of {where} and of line "
+            f"{rows.lines[other]} {short(rows.strings[other])}"
+        ]
+    return []
 
 
 def _further(rows: PoolRows, cells: Sequence[str], members: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:

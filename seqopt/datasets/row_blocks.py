@@ -7,6 +7,7 @@ cells, no UTF-8, quotation marks that do not match) is set aside with its line, 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import gzip
@@ -21,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from seqopt.datasets.pool_columns import kind_hint, recognize_column
-from seqopt.datasets.sheets import Cells, plain_name, restore, split_cells
+from seqopt.datasets.sheets import SIGNATURE, Cells, likely_encodings, plain_name, restore, split_cells
 from seqopt.datasets.tables import FORMATS, Table
 from seqopt.errors import InputError
 
@@ -71,7 +72,10 @@ class RowFile:
         head: The first strings.
         columns: All columns; of lists, what follows each string is their column ``name``.
         begun: The cells of the first rows, by column.
+        begun_lines: On which lines these rows begin.
         kept: Columns whose cells are read besides the strings; where a file lacks one, its cells are empty.
+        own: What this file calls columns among ``kept`` that have another name in other files.
+        encoding: Of its text.
     """
 
     path: Path
@@ -83,7 +87,15 @@ class RowFile:
     head: list[str]
     columns: tuple[str, ...] = ()
     begun: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    begun_lines: Sequence[int] = ()
     kept: tuple[str, ...] = ()
+    own: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = "utf-8-sig"
+
+    def kept_here(self) -> list[str | None]:
+        """What each of the columns that are kept is called in this file; `None` where it lacks one."""
+        names = [self.own.get(name, name) for name in self.kept]
+        return [name if name in self.columns else None for name in names]
 
 
 def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -107,14 +119,75 @@ def files_of(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
     if path.is_dir():
         inside = [one for one in sorted(path.iterdir()) if one.is_file() and _form(one)[0] in STREAMED]
         if not inside:
-            raise InputError(f"the folder {path} holds no .csv, .tsv, .smi, .txt or .parquet file (or .gz of these)")
+            others = listed_briefly(_beside(path))
+            raise InputError(
+                f"the folder {path} holds no .csv, .tsv, .smi, .txt or .parquet file (or .gz of these)"
+                + (f", but {others}" if others else "")
+            )
         return inside
     if path.exists():
         return [path]
-    matching = sorted(map(Path, glob.glob(text, recursive=True)))
+    matching = [one for one in sorted(map(Path, glob.glob(text, recursive=True))) if one.is_file()]
     if not matching:
         raise InputError(f"there is no file {text}: give a file, a folder, or a pattern such as 'library/*.csv.gz'")
     return matching
+
+
+def left_out(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """What `files_of` leaves out of folders, in a line for each folder; hidden files are not mentioned.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("a.csv", "b.xlsx", ".hidden"):
+        ...         Path(folder, name).touch()
+        ...     print(left_out(folder)[0].removeprefix(folder))
+        : 1 of what is in the folder is not read: b.xlsx (save it as .csv)
+    """
+    if not isinstance(source, str | os.PathLike):
+        return [line for one in source for line in left_out(one)]
+    text = os.fspath(source)
+    path = Path(text)
+    if path.is_dir():
+        skipped, where = _beside(path), "what is in the folder"
+    elif path.exists():
+        return []
+    else:
+        # Files that a pattern names are read or refused.
+        found = [] if "**" in text else sorted(glob.glob(text))
+        skipped = [(one, "a folder") for one in found if os.path.isdir(one)]
+        where = "what the pattern fits"
+    verb = "is" if len(skipped) == 1 else "are"
+    return [f"{text}: {len(skipped):,} of {where} {verb} not read: {listed_briefly(skipped)}"] if skipped else []
+
+
+SHOWN = 5
+"""Files that are named where some are left out."""
+
+
+def listed_briefly(files: Sequence[tuple[str, str]]) -> str:
+    """The first few of some files, what is to be said of each, and how many more there are."""
+    named = [f"{name} ({what})" if what else name for name, what in files[:SHOWN]]
+    more = len(files) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
+
+
+def _beside(folder: Path) -> list[tuple[str, str]]:
+    """What a folder holds besides files that are read in blocks, and what to do with it."""
+    found = []
+    for one in sorted(folder.iterdir()):
+        form = _form(one)[0]
+        if one.name.startswith(".") or (one.is_file() and form in STREAMED):
+            continue
+        if one.is_dir():
+            what = f"a folder: the pattern '{folder}/**/*.csv' reads the files in it, too"
+        elif one.suffix.lower() in (".zip", ".7z", ".rar", ".tar", ".tgz"):
+            what = "an archive: unpack it"
+        else:
+            what = "" if form is None else "save it as .csv"
+        found.append((one.name, what))
+    # What can be made readable comes first, behind it what may never have been meant.
+    return sorted(found, key=lambda item: not item[1])
 
 
 def _form(path: Path) -> tuple[str | None, bool]:
@@ -141,67 +214,103 @@ def look_at(paths: Sequence[Path], column: str | None, kind: str | None) -> list
     for path in paths:
         form, compressed = _form(path)
         if form not in STREAMED:
-            what = "unknown ending" if form is None else f"{form} file"
+            what = "a file of an unknown ending" if form is None else f"{'a' if form == 'fasta' else 'an'} {form} file"
             raise InputError(
-                f"{path} is a file of {what}, which cannot be read in blocks: write it as .csv, .tsv, .smi, .txt or "
+                f"{path} is {what}, which cannot be read in blocks: write it as .csv, .tsv, .smi, .txt or "
                 ".parquet (.gz for text)"
             )
-        try:
-            one = _look_at(path, form, compressed, named, kind)
-        except InputError as error:
-            if first is None or column is not None:
-                raise
-            raise InputError(
-                f"{error}. All files of a pool need a column of strings of one name, and {first} has {named!r}: "
-                "rename the column, or leave the file out"
-            ) from error
+        one = _look_at(path, form, compressed, named, kind, first)
         if one.column is not None and named is None:
             named, first = one.column, path
         found.append(one)
     return found
 
 
-def _look_at(path: Path, form: str, compressed: bool, column: str | None, kind: str | None) -> RowFile:
+def _look_at(
+    path: Path, form: str, compressed: bool, column: str | None, kind: str | None, first: Path | None
+) -> RowFile:
     if form == "parquet":
         if compressed:
             raise InputError(f"{path} is parquet inside gzip: unpack it, parquet is compressed already")
-        return _look_at_parquet(path, column, kind)
+        return _look_at_parquet(path, column, kind, first)
+    compressed = _is_gzip(path, compressed)
     try:
-        with _text(path, compressed) as stream:
+        encoding = _encoding(path, compressed)
+        with _text(path, compressed, encoding) as stream:
             text = stream.read(HEAD)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is cut off or damaged ({error}): get it again") from error
+    except DAMAGE as error:
+        raise _damaged(path, compressed, error) from error
     if len(text) == HEAD:
         text = text[: text.rfind("\n") + 1] or text
-    if "\x00" in text or "\udcff\udcfe" in text[:4]:
-        raise InputError(f"{path} is no text in UTF-8, which is all that is read in blocks: save it as UTF-8")
+    if "\x00" in text:
+        raise InputError(f"{path} holds NUL bytes: it is no text, or damaged: save it as UTF-8, or leave it out")
     if form != "csv":
-        listed = [row for row in _listed(iter(text.splitlines()), form) if row[0]][:HEAD_ROWS]
-        strings, names = [row[0] for row in listed], [row[2] for row in listed]
+        listed = [(line, row) for line, row in enumerate(_listed(iter(text.splitlines()), form), 1) if row[0]]
+        if form == "smi" and listed and listed[0][1][0].casefold() == "smiles":
+            del listed[0]
+        lines, heads = [line for line, _ in listed[:HEAD_ROWS]], [row for _, row in listed[:HEAD_ROWS]]
+        strings, names = [row[0] for row in heads], [row[2] for row in heads]
         named = {LISTED_NAME: names} if form == "smi" and any(names) else {}
-        hint = "molecule" if form == "smi" else None
-        return RowFile(path, form, compressed, None, "", hint, strings, tuple(named), named)
+        return RowFile(
+            path,
+            form,
+            compressed,
+            column=None,
+            separator="",
+            hint="molecule" if form == "smi" else None,
+            head=strings,
+            columns=tuple(named),
+            begun=named,
+            begun_lines=lines,
+            encoding=encoding,
+        )
     tabbed = not path.name.lower().removesuffix(".gz").endswith(".csv")
     expected = {plain_name(column)} if column is not None else frozenset()
     cells = _head_cells(path, text, "\t" if tabbed else None, expected)
-    rows = [row for row in cells.rows if len(row) > 1 or (row and row[0].strip())]
+    numbered = zip(cells.lines, cells.rows, strict=True)
+    rows = [(line, row) for line, row in numbered if len(row) > 1 or (row and row[0].strip())]
     if not rows:
         raise InputError(f"{path} has no header line: begin it with the names of its columns")
-    header = _header(path, rows[0])
-    body = [row for row in rows[1:] if len(row) == len(header)][:HEAD_ROWS]
-    table = _table(header, body)
-    chosen = table.column(column, str(path)) if column is not None else recognize_column(table, str(path), kind)
+    header = _header(path, rows[0][1])
+    body = [(line, row) for line, row in rows[1:] if len(row) == len(header)][:HEAD_ROWS]
+    table = _table(header, [row for _, row in body])
+    chosen = _chosen(table, path, column, kind, first)
     return RowFile(
         path,
         form,
         compressed,
-        chosen,
-        cells.separator,
-        kind_hint(chosen),
-        table.columns[chosen],
-        tuple(header),
-        table.columns,
+        column=chosen,
+        separator=cells.separator,
+        hint=kind_hint(chosen),
+        head=table.columns[chosen],
+        columns=tuple(header),
+        begun=table.columns,
+        begun_lines=[line for line, _ in body],
+        encoding=encoding,
     )
+
+
+def _chosen(table: Table, path: Path, column: str | None, kind: str | None, first: Path | None) -> str:
+    """The column of strings.
+
+    Args:
+        table: The beginning of the file.
+        path: The file.
+        column: What it has to be called, if that is known.
+        kind: Of the strings, if that is known.
+        first: The file that said so; `None` if its user did.
+    """
+    if column is None:
+        return recognize_column(table, str(path), kind)
+    try:
+        return table.column(column, str(path))
+    except InputError as error:
+        if first is None:
+            raise
+        raise InputError(
+            f"{error}. All files of a pool need a column of strings of one name, and {first} has {column!r}: "
+            "rename the column, or leave the file out"
+        ) from error
 
 
 def _head_cells(path: Path, text: str, separator: str | None, expected: Collection[str]) -> Cells:
@@ -236,28 +345,105 @@ def _parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(path, memory_map=True)
     except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{path} {_parquet_damage(path, error)}") from error
+
+
+def _parquet_damage(path: Path, error: Exception) -> str:
+    reason = str(error).splitlines()[0]
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        begin = file.read(4)
+        file.seek(-4, os.SEEK_END)
+        # What is where in such a file is written at its end.
+        if begin == b"PAR1" != file.read(4):
+            return f"is cut off, and nothing of a parquet file can be read without its end: {AGAIN}"
+    return f"is not a readable parquet file ({reason}): write it again, or leave it out"
+
+
+def _look_at_parquet(path: Path, column: str | None, kind: str | None, first: Path | None) -> RowFile:
+    import pyarrow
+
+    try:
+        with _parquet(path) as file:
+            names = [str(name) for name in file.schema_arrow.names]
+            batch = next(file.iter_batches(batch_size=HEAD_ROWS), None)
+            cells = {} if batch is None else batch.to_pydict()
+    except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is not a readable parquet file ({reason}): write it again") from error
-
-
-def _look_at_parquet(path: Path, column: str | None, kind: str | None) -> RowFile:
-    with _parquet(path) as file:
-        names = [str(name) for name in file.schema_arrow.names]
-        batch = next(file.iter_batches(batch_size=HEAD_ROWS), None)
-        cells = {} if batch is None else batch.to_pydict()
+        raise InputError(f"{path} is damaged, and its first rows cannot be read ({reason}): {AGAIN}") from error
     rows = {name: ["" if cell is None else str(cell) for cell in cells.get(name, [])] for name in names}
     table = Table(rows, np.arange(0), format="parquet", sha256="", headed=True)
-    chosen = table.column(column, str(path)) if column is not None else recognize_column(table, str(path), kind)
-    hint = kind_hint(chosen)
-    return RowFile(path, "parquet", False, chosen, "", hint, table.columns[chosen], tuple(names), table.columns)
+    chosen = _chosen(table, path, column, kind, first)
+    return RowFile(
+        path,
+        "parquet",
+        compressed=False,
+        column=chosen,
+        separator="",
+        hint=kind_hint(chosen),
+        head=table.columns[chosen],
+        columns=tuple(names),
+        begun=table.columns,
+        begun_lines=range(1, len(table.columns[chosen]) + 1),
+    )
 
 
-def _text(path: Path, compressed: bool) -> IO[str]:
+AGAIN = "copy or download it again, or leave it out"
+
+DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
+"""What reading a damaged file raises."""
+
+
+def _damaged(path: Path, compressed: bool, error: Exception) -> InputError:
+    """What is wrong with a file of text, and how far it can be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return InputError(
+            f"{path} is text in UTF-16 that is cut off or damaged ({error.reason}): save it as UTF-8, or get it again"
+        )
+    lines = 0
+    with contextlib.suppress(*DAMAGE, OSError), gzip.open(path, "rb") as stream:
+        while data := stream.read1(READ):
+            lines += data.count(b"\n")
+    what = "is cut off" if isinstance(error, EOFError) else "is damaged"
+    far = f"can be read up to line {lines:,}" if lines else "has not one line that can be read"
+    return InputError(f"{path} {what} and {far} ({error}): {AGAIN}")
+
+
+def _is_gzip(path: Path, named: bool) -> bool:
+    """Whether a file is compressed by gzip, whatever it is called.
+
+    Raises:
+        InputError: If it cannot be read, or is not compressed and called as if it were.
+    """
+    try:
+        with path.open("rb") as file:
+            begin = file.read(2)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    if named and begin and begin != b"\x1f\x8b":
+        raise InputError(f"{path} is not compressed by gzip, or damaged: {AGAIN}; if it is text, rename it without .gz")
+    return begin == b"\x1f\x8b"
+
+
+def _encoding(path: Path, compressed: bool) -> str:
+    """UTF-8 or UTF-16: of what is neither, single rows are set aside, as far as they are not UTF-8.
+
+    Raises:
+        InputError: For files of other programs.
+    """
+    with gzip.open(path, "rb") if compressed else path.open("rb") as stream:
+        begin = stream.read(SIGNATURE)
+    likely = likely_encodings(path, begin)[0]
+    # A few zeros do not make text UTF-16.
+    return "utf-8-sig" if likely != "utf-16" and begin.count(0) < len(begin) / 4 else likely
+
+
+def _text(path: Path, compressed: bool, encoding: str) -> IO[str]:
     """A file as text; bytes that are no UTF-8 become surrogates, so that their rows can be named."""
+    errors = "surrogateescape" if encoding == "utf-8-sig" else "strict"
     try:
         if compressed:
-            return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
-        return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="", buffering=READ)
+            return gzip.open(path, "rt", encoding=encoding, errors=errors, newline="")
+        return open(path, encoding=encoding, errors=errors, newline="", buffering=READ)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -271,8 +457,8 @@ def blocks_of(files: Sequence[RowFile], size: int) -> Iterator[RowBlock]:
     for number, file in enumerate(files):
         try:
             yield from _blocks(file, number, size)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{file.path} is cut off or damaged ({error}): get it again") from error
+        except DAMAGE as error:
+            raise _damaged(file.path, file.compressed, error) from error
         except OSError as error:
             raise InputError(f"cannot read {file.path}: {error.strerror or error}") from error
 
@@ -315,14 +501,14 @@ _Row = tuple[str, int, str | None, tuple[str, ...]]
 
 
 def _text_rows(file: RowFile) -> Iterator[_Row]:
-    with _text(file.path, file.compressed) as stream:
+    with _text(file.path, file.compressed, file.encoding) as stream:
         if file.form != "csv":
-            first = True
+            first, kept = True, file.kept_here()
             for line, (string, why, name) in enumerate(_listed(stream, file.form), start=1):
                 if why == COMMENT or (first and file.form == "smi" and string.casefold() == "smiles"):
                     continue
                 first = first and not string
-                yield _checked(string, line, why, tuple(name if kept == LISTED_NAME else "" for kept in file.kept))
+                yield _checked(string, line, why, tuple("" if one is None else name for one in kept))
             return
         yield from _separated(file, stream)
 
@@ -372,7 +558,7 @@ def _separated(file: RowFile, stream: IO[str]) -> Iterator[_Row]:
             continue
         if place < 0:
             place = file.columns.index(str(file.column))
-            besides = [file.columns.index(name) if name in file.columns else None for name in file.kept]
+            besides = [None if name is None else file.columns.index(name) for name in file.kept_here()]
             continue
         while len(row) > width and not row[-1].strip():
             row.pop()
@@ -403,17 +589,17 @@ def _parquet_rows(file: RowFile, size: int) -> Iterator[_Row]:
     line = 0
     try:
         with _parquet(file.path) as opened:
-            wanted = [str(file.column), *(name for name in file.kept if name in file.columns)]
+            kept = file.kept_here()
+            wanted = [str(file.column), *filter(None, kept)]
             for batch in opened.iter_batches(batch_size=size, columns=list(dict.fromkeys(wanted))):
                 read = {name: batch.column(name).to_pylist() for name in batch.schema.names}
                 empty = [None] * batch.num_rows
-                for cell, *cells in zip(
-                    read[str(file.column)], *(read.get(name, empty) for name in file.kept), strict=True
-                ):
+                besides = [empty if name is None else read[name] for name in kept]
+                for cell, *cells in zip(read[str(file.column)], *besides, strict=True):
                     line += 1
                     yield _cell(cell), line, None, tuple(map(_cell, cells))
-    except pyarrow.ArrowException as error:
-        raise InputError(f"{file.path} is damaged after row {line:,} ({error}): get it again") from error
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"{file.path} is damaged and can be read up to row {line:,} ({error}): {AGAIN}") from error
 
 
 def _cell(cell: object) -> str:

@@ -61,6 +61,10 @@ _BINARY = {
 }
 
 
+SIGNATURE = 200
+"""Bytes by which the encoding of a text is told."""
+
+
 @dataclass(frozen=True)
 class Sheet:
     """The cells of a file.
@@ -290,16 +294,7 @@ def decoded(file: Path, data: bytes) -> tuple[str, str]:
     Raises:
         InputError: If it is not text.
     """
-    for signature, what in _BINARY.items():
-        if data.startswith(signature):
-            raise InputError(f"{file} is {what}")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        candidates = ["utf-16"]
-    elif b"\0" in data[:200]:
-        # Text of mostly Latin letters has a zero in every second byte of UTF-16.
-        candidates = ["utf-16-le" if data[1:200:2].count(0) > data[0:200:2].count(0) else "utf-16-be"]
-    else:
-        candidates = ["utf-8-sig", "cp1252"]
+    candidates = likely_encodings(file, data)
     for candidate in candidates:
         try:
             text = data.decode(candidate)
@@ -309,6 +304,27 @@ def decoded(file: Path, data: bytes) -> tuple[str, str]:
         if not re.search(r"[\x00-\x08\x0e-\x1f]" if candidate == "cp1252" else r"\x00", text):
             return text, candidate.removesuffix("-sig")
     raise InputError(_not_text(file, data))
+
+
+def likely_encodings(file: Path, data: bytes) -> list[str]:
+    """How a text may be encoded, the likeliest first, by its first `SIGNATURE` bytes.
+
+    Args:
+        file: What messages call it.
+        data: Its bytes, or the first of them.
+
+    Raises:
+        InputError: If they are those of a file that is not text.
+    """
+    for signature, what in _BINARY.items():
+        if data.startswith(signature):
+            raise InputError(f"{file} is {what}")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ["utf-16"]
+    if b"\0" in data[:SIGNATURE]:
+        # Text of mostly Latin letters has a zero in every second byte of UTF-16.
+        return ["utf-16-le" if data[1:SIGNATURE:2].count(0) > data[0:SIGNATURE:2].count(0) else "utf-16-be"]
+    return ["utf-8-sig", "cp1252"]
 
 
 def _not_text(file: Path, data: bytes) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.datasets.pool_identifiers import NO_COLUMN
 from seqopt.datasets.pool_store import PoolStore, file_checksums, prepare_pool
 from seqopt.encoding import EncodedStrings, Encoder, MorganFingerprint, Tokenizer
 from seqopt.errors import InputError
@@ -174,7 +175,8 @@ class StoredPool(Listed, Shown, Configurable):
             fingerprints=config["fingerprints"],
             folder=config["folder"],
             rows=config["rows"],
-            id_column=config.get("id_column"),
+            # Where none was taken, none is, whatever would be taken today: the store is found as it is.
+            id_column=(config["id_column"] or NO_COLUMN) if "id_column" in config else None,
             price_column=config.get("price_column"),
             sieve=from_config(config["sieve"]) if config.get("sieve") else None,
         )

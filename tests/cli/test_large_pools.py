@@ -110,10 +110,14 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert "60 candidates on disk, of 2 files" in capsys.readouterr().out
     for words, said in (
         (["filter", "--property", "MW < 100"], "asked while it is prepared, and do not change"),
-        (["pool", "--add", "old.csv"], "does not search a file of candidates"),
+        (["pool", "--add", "old.csv"], "on disk, and stay those with which it began. For others, begin a campaign"),
     ):
         assert campaign(*words) != 0
         assert said in capsys.readouterr().err
+    assert campaign("pool") == 0
+    shown = "".join(capsys.readouterr().out.split())
+    assert shown.startswith("60candidatesondisk,of")
+    assert shown.endswith("parts/1.csv")
     Path("parts/1.csv").write_text("smiles\nCCCCCl\n")
     assert campaign("suggest", "--more") != 0
     assert "1.csv has changed since its candidates were prepared: restore it" in capsys.readouterr().err
@@ -204,3 +208,24 @@ def test_filters_of_a_pool_on_disk_are_those_of_the_pool_in_memory(capsys: pytes
     assert set(line.removeprefix("filters: ").split("; ")) == {"stock >= 2", "heavy_atoms >= 3"}
     stock = {one: number % 7 for number, one in enumerate(whole)}
     assert all(stock[row["smiles"]] >= 2 for row in rows_of("batch.csv"))
+
+
+def test_what_is_missing_of_a_pool_on_disk_is_said_and_an_identifier_of_two_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("parts/0.csv").write_text("id,smiles\nA,CCO\nB,CCN\nC,CCF\n")
+    Path("parts/1.csv").write_text("id,smiles\nB,CCN\nA,CCC\nE,CCS\n")
+    Path("parts/book.xlsx").touch()
+    words = ["new", "big", "--pool", "parts", "--objective-name", "y", "--batch", "5", "--strategy", "lfbo"]
+    assert campaign(*words) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 of what is in the folder is not read: book.xlsx (save it as .csv)" in said
+    assert "'A' of 'CCO' (parts/0.csv, line 2) and 'CCC' (parts/1.csv, line 3)" in said
+    assert campaign("suggest", "--out", "batch.csv") == 0
+    called = {row["smiles"]: row["id"] for row in rows_of("batch.csv")}
+    assert called == {"CCO": "A", "CCN": "B", "CCF": "C", "CCC": "A", "CCS": "E"}
+    assert campaign("record", "B", "2") == 0
+    capsys.readouterr()
+    assert campaign("record", "A", "1") != 0
+    assert "'A' is what 2 different candidates are called" in " ".join(capsys.readouterr().err.split())
+    assert campaign("record", "CCC", "1") == 0

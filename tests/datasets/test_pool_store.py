@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seqopt.datasets import pool_index, pool_makers, prepare_pool, read_pool
+from seqopt.datasets import pool_index, pool_makers, pool_store, prepare_pool, read_pool
 from seqopt.datasets.pool_shards import make_shard
 from seqopt.datasets.pool_store import PoolStore, Preparation
 from seqopt.encoding import MorganFingerprint
 from seqopt.errors import InputError
+from seqopt.spaces import StoredPool
 from seqopt.utils.array_files import DamagedFileError, read_arrays, write_arrays
+from seqopt.utils.config import described, from_config
 
 MOLECULES = ["OCC", "c1ccccc1", "C(C)N", "CN(C)C", "O=C=O", "CC(=O)[O-].[Na+]", "C[C@H](O)F", "F/C=C/F"]
 
@@ -111,7 +114,7 @@ def test_other_bad_files_are_refused(tmp_path: Path) -> None:
     cut.write_bytes(whole[: len(whole) // 2])
     for source, said in (
         (tmp_path / "nothing.csv", "there is no file"),
-        (cut, "cut off or damaged"),
+        (cut, "is cut off and can be read up to line"),
         (_write(tmp_path / "one.sdf", ""), "sdf file, which cannot be read in blocks"),
         (_write(tmp_path / "names.csv", "smiles\n50-00-0\n64-17-5\n"), "no usable molecule"),
         (_write(tmp_path / "empty.csv", ""), "no header"),
@@ -262,8 +265,139 @@ def test_a_column_that_does_not_tell_candidates_apart_identifies_nothing(tmp_pat
     assert _prepared(path, tmp_path, id_column="id").id_column == "id"
     other = _write(tmp_path / "other.csv", "name,smiles\na,CCC\n")
     assert _prepared([path, other], tmp_path).id_column is None
-    with pytest.raises(InputError, match=r"other\.csv has no column of identifiers 'id'"):
-        _prepared([path, other], tmp_path, id_column="id")
+    # A column that is named is taken; a file that lacks it is asked for another one.
+    store = _prepared([path, other], tmp_path, id_column="id")
+    assert [store.identifier(place) for place in range(3)] == ["1", "1", "a"]
+    with pytest.raises(InputError, match=r"same\.csv has no column of identifiers 'code'; its columns are 'id'"):
+        _prepared([path, other], tmp_path, id_column="code")
+
+
+def _called(store: PoolStore) -> dict[str, str | None]:
+    return {store.string(place): store.identifier(place) for place in range(len(store))}
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_identifiers_are_kept_where_there_are_some_and_the_others_are_named(tmp_path: Path, explicit: bool) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    _write(folder / "a.csv", "id,smiles\nA1,CCO\nA2,CCN\nA3,CCC\nA4,OCC\n")
+    _write(folder / "b.csv", "ID,smiles\nB1,CCO\nA2,CCF\n,CCS\nB4,CCCC\n")
+    _write(folder / "c.smi", "CCCO C1\nCCCN C2\n")
+    _write(folder / "d.csv", "smiles\nCCCF\nCCCS\n")
+    _write(folder / "e.csv", "code,smiles\nE1,CCCCO\nE2,CCCCN\n")
+    store = _prepared(folder, tmp_path, **({"id_column": "id"} if explicit else {}))
+    wanted = {"CCO": "A1", "CCN": "A2", "CCC": "A3", "CCF": "A2", "CCS": None, "CCCC": "B4", "CCCO": "C1", "CCCN": "C2"}
+    assert _called(store) == wanted | {"CCCF": None, "CCCS": None, "CCCCO": "E1", "CCCCN": "E2"}
+    assert store.line(store.called("C2") or 0) == (str(folder / "c.smi"), 2)
+    assert [store.called(one) for one in ("A1", "B1", "A4")] == [0, None, None]
+    with pytest.raises(InputError, match=r"'A2' in the column 'id' is what 2 different"):
+        store.called("A2")
+    assert store.summary().splitlines()[1:] == [
+        f"identifiers are those of the column 'id', but in {folder}/e.csv (column 'code')",
+        f"{folder}/d.csv has no column of identifiers such as 'id': its candidates have none",
+        f"1 candidate has no identifier: 'CCS' ({folder}/b.csv, line 4)",
+        "1 identifier is that of several candidates, which are recorded by their strings: "
+        f"'A2' of 'CCN' ({folder}/a.csv, line 3) and 'CCF' ({folder}/b.csv, line 3)",
+        "2 duplicates of earlier rows left out; the first identifier of each is kept",
+    ]
+    # What a campaign keeps of the pool finds the same store.
+    again = from_config(described(StoredPool(store)))
+    assert isinstance(again, StoredPool)
+    assert again.store.folder == store.folder
+
+
+def test_identifiers_of_many_candidates_are_counted_across_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    called = [f"n{number}" if number > 9 else "" for number in rng.integers(0, 150, 200)]
+    rows = [f"{one},{number:x}z\n" for number, one in enumerate(called)]
+    path = _write(tmp_path / "many.csv", "id,text\n" + "".join(rows))
+    shared = [one for one in dict.fromkeys(called) if one and called.count(one) > 1]
+    first, empty = called.index(shared[0]), called.count("")
+    second = called.index(shared[0], first + 1)
+    for block in (1, 2, 7, 1_000):
+        monkeypatch.setattr(pool_store, "BLOCK", block)
+        store = _prepared(path, tmp_path, rows=30, kind="text", id_column="id")
+        said = store.summary()
+        assert f"{empty} candidates have no identifier: '{called.index(''):x}z'" in said
+        assert f"{len(shared)} identifiers are those of several candidates" in said
+        assert said.endswith(f"{shared[0]!r} of '{first:x}z' (line {first + 2}) and '{second:x}z' (line {second + 2})")
+
+
+def test_numbers_that_begin_anew_in_each_file_identify_nothing_and_that_is_said(tmp_path: Path) -> None:
+    paths = [
+        _write(tmp_path / f"{name}.csv", "id,smiles\n" + "".join(f"{row},{'C' * row}{name}\n" for row in (1, 2, 3)))
+        for name in "NO"
+    ]
+    store = _prepared(paths, tmp_path)
+    assert store.id_column is None
+    assert f"'1' is that of 'CN' ({paths[0]}, line 2) and of 'CO' ({paths[1]}, line 2)" in store.summary()
+    # An older store without identifiers is found as it is.
+    assert _prepared(paths, tmp_path, id_column="").folder == store.folder
+
+
+def test_what_a_folder_holds_besides_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    (folder / "more").mkdir(parents=True)
+    for name in ("book.xlsx", "notes.md", "old.zip", ".hidden", "more/b.csv", "x1", "x2"):
+        _write(folder / name, "smiles\nCCN\n")
+    with pytest.raises(InputError, match=r"holds no \.csv.*, but book\.xlsx \(save it as \.csv\)"):
+        _prepared(folder, tmp_path)
+    _write(folder / "a.csv", "smiles\nCCO\n")
+    assert _prepared(folder, tmp_path).summary().splitlines()[1:] == [
+        f"{folder}: 6 of what is in the folder are not read: book.xlsx (save it as .csv), more (a folder: the pattern "
+        f"'{folder}/**/*.csv' reads the files in it, too), old.zip (an archive: unpack it), notes.md, x1 and 1 more"
+    ]
+    assert len(_prepared(f"{folder}/**/*.csv", tmp_path)) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("end", [".csv", ".csv.gz"])
+def test_text_in_utf_16_is_read(tmp_path: Path, encoding: str, end: str) -> None:
+    data = "id,smiles\nä,CCO\nö,C1CC\nü,CCN\n".encode(encoding)
+    path = tmp_path / f"wide{end}"
+    path.write_bytes(gzip.compress(data) if end.endswith(".gz") else data)
+    store = _prepared(path, tmp_path)
+    assert _called(store) == {"CCO": "ä", "CCN": "ü"}
+    assert [one.line for _, one in store.rejected_rows()] == [3]
+
+
+def test_a_damaged_file_is_called_damaged_and_not_its_columns(tmp_path: Path) -> None:
+    first = _write(tmp_path / "a.csv", "smiles\nCCO\n")
+    text = "smiles\n" + "".join(f"{'C' * (number % 90 + 1)}{number % 7}\n" for number in range(20_000))
+    whole = gzip.compress(text.encode())
+    table = tmp_path / "table.parquet"
+    pd.DataFrame({"smiles": ["CCO", "CCN"]}).to_parquet(table)
+    parquet = table.read_bytes()
+    for name, data, said in (
+        ("cut.csv.gz", whole[:-40], "is cut off and can be read up to line "),
+        ("short.csv.gz", whole[:30], "is cut off and has not one line that can be read"),
+        ("sum.csv.gz", whole[:-8] + b"\0" * 8, "is damaged and can be read up to line 20,001 (CRC"),
+        ("text.csv.gz", text.encode(), "is not compressed by gzip, or damaged"),
+        ("half.parquet", parquet[: len(parquet) // 2], "is cut off, and nothing of a parquet file can be read without"),
+        ("hole.parquet", parquet[:4] + b"\xff" * 40 + parquet[44:], "is damaged, and its first rows cannot be read"),
+        ("half.csv", text.encode("utf-16")[:-1], "is text in UTF-16 that is cut off or damaged"),
+        ("nul.csv", text.replace("C", "\0", 1).encode(), "holds NUL bytes"),
+        ("book.csv", b"PK\x03\x04" + bytes(300), "is an Excel workbook or another zip archive"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(InputError) as caught:
+            _prepared([first, path], tmp_path, kind="text")
+        message = str(caught.value)
+        assert f"{path} {said}" in message, message
+        assert "rename the column" not in message
+        path.unlink()
+
+
+def test_how_far_a_cut_file_can_be_read_is_exact(tmp_path: Path) -> None:
+    text = "smiles\n" + "".join(f"{number:x}\n" for number in range(30_000))
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(gzip.compress(text.encode())[:-5_000])
+    unpacked = zlib.decompressobj(31).decompress(path.read_bytes())
+    with pytest.raises(InputError, match=f"can be read up to line {unpacked.count(10):,} "):
+        _prepared(path, tmp_path, kind="text", rows=1_000)
 
 
 def _contents(store: PoolStore) -> dict[str, bytes]:

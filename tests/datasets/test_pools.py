@@ -388,3 +388,16 @@ def test_letters_that_are_no_amino_acid_are_remarked_on(tmp_path: Path) -> None:
     assert remark in pool.summary()
     path.write_text("sequence\nMKTAYIAK\nMKTAYIAR\n")
     assert not read_pool(path, kind="protein").remarks
+
+
+def test_why_a_column_is_not_taken_for_identifiers_is_said(write: Write) -> None:
+    twice = read_pool(write("twice.csv", "id,smiles\nA,CCO\nB,CCN\nC,CCF\nD,CCS\nA,CCC\nB,NCC\n"))
+    assert (twice.identifiers, twice.remarks) == (
+        None,
+        ("the column 'id' is not taken for identifiers: 'A' is that of line 2 'CCO' and of line 6 'CCC'",),
+    )
+    empty = read_pool(write("empty.csv", "id,smiles\nA,CCO\nB,CCN\n,CCF\n"))
+    assert empty.remarks == ("the column 'id' is not taken for identifiers: it is empty on line 4 'CCF'",)
+    # Names of groups were never meant to tell candidates apart; and another column may do so.
+    assert not read_pool(write("groups.csv", "name,smiles\na,CCO\na,CCN\nb,CCF\nb,CCS\n")).remarks
+    assert not read_pool(write("both.csv", "id,name,smiles\n1,a,CCO\n2,b,CCN\n2,c,CCF\n")).remarks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -13,6 +13,9 @@ from seqopt.cli.campaign.common import cost_of, levels_of, one_of, opened, resul
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, Name, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
+
+if TYPE_CHECKING:
+    from seqopt.campaign.rows import Settings
 
 What = Annotated[
     str, typer.Argument(metavar="NAME", help="A suggestion (B02-01), an identifier, a string, or the label of a well.")
@@ -180,9 +183,10 @@ def pool(
     show_notes()
     with opened(one_of(name, which)) as campaign:
         facts = campaign.store.library
-        if facts is None:
-            raise InputError("the campaign does not search a file of candidates")
         if add is None and remove is None and replace is None:
+            if facts is None:
+                _show_stored(campaign.store.settings)
+                return
             found = campaign.library()
             assert found is not None  # there is a library
             console.print(f"{found.facts['size']:,} candidates of {escape(facts['path'])}")
@@ -201,6 +205,20 @@ def pool(
         note(f"{len(change.unknown)} of the file were no candidates: {shown}")
     for one, why in change.failing.items():
         note(f"{one} is open, and {why}: withdraw it if it should not be measured")
+
+
+def _show_stored(settings: Settings) -> None:
+    """The files of a pool on disk.
+
+    Raises:
+        InputError: If the campaign has none.
+    """
+    if settings.space.get("type") != "StoredPool":
+        raise InputError("the campaign does not search a file of candidates")
+    first, *others = settings.space["files"]
+    console.print(f"{settings.space['size']:,} candidates on disk, of {escape(first)}")
+    for path in others:
+        console.print(f"and of {escape(path)}")
 
 
 def _value_of(text: str | None) -> float | str | None:
