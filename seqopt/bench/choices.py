@@ -196,7 +196,7 @@ def _search(name: str) -> Any:
 SURROGATES_OF = {
     "molecules": (
         *("ssk", "ssk-bayes", "ngrams", "tanimoto", "minmax", "fragprints"),
-        *("ngrams+minmax", "ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
+        *("ngrams+minmax", "ngrams+counts", "ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
     ),
     "proteins": ("ssk", "one-hot", "blosum62", "sites"),
     "dna": ("ssk", "codons"),

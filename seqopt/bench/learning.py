@@ -2,7 +2,7 @@
 
 For each split, 200 molecules are set aside, and up to 1,000 others may be measured. From 20 random ones, the same for
 all methods, batches of 10 are chosen up to 200; after each, the root mean squared error of predictions of the molecules
-that were set aside is taken. All methods have the same model: the default kernel of molecules, `ngrams+minmax`, with
+that were set aside is taken. All methods have the same model: `ngrams+minmax`, with
 averages over 8 draws of its parameters. It is fitted anew after each batch. Differences are paired by split.
 
 References:
@@ -70,7 +70,7 @@ def work(job: Job) -> dict[str, Any]:
     """Learn on one split, in one thread."""
     import torch
 
-    from seqopt.models import averaged, default_surrogate
+    from seqopt.models import SURROGATES, averaged
     from seqopt.scorers import GaussianScoring
     from seqopt.search import PoolSearch
     from seqopt.spaces import CandidateSet
@@ -84,7 +84,7 @@ def work(job: Job) -> dict[str, Any]:
     space = CandidateSet(list(unique), kind="molecule", keys=list(unique))
     rows = list(unique.values())
     chosen = list(range(INITIAL))
-    surrogate: Any = averaged(_bound(default_surrogate(space), space))
+    surrogate: Any = averaged(_bound(SURROGATES["ngrams+minmax"].build(), space))
     errors: list[float] = []
     expected: list[float] = []
     seconds = 0.0

@@ -122,6 +122,9 @@ MODELS: Mapping[str, Model] = {
     "ngrams": Model("ngrams", _named("ngrams")),
     "tanimoto": Model("tanimoto", _named("tanimoto")),
     "minmax": Model("minmax", _named("minmax")),
+    "counts": Model("counts", _named("counts")),
+    "ngrams+counts": Model("ngrams+counts", _named("ngrams+counts")),
+    "ngrams+minmax": Model("ngrams+minmax", _named("ngrams+minmax")),
     "fragprints": Model("fragprints", _named("fragprints")),
     # It cannot read the twelve longest molecules of Lipophilicity.
     "vae": Model("character VAE, learnt from ZINC", _latent, SMALL),

@@ -153,7 +153,7 @@ def _of_zinc(results: Path) -> Iterator[Search]:
                 for method, several in runs.items()
             }
             label = f"penalised logP of ZINC, whole pool in batches of 10, after {count}"
-            yield Search(label, 2, "full-gibbon-10-ngrams+minmax", singles, values)
+            yield Search(label, 2, "full-gibbon-10-ngrams+counts", singles, values)
 
 
 def _of_docking(results: Path) -> Iterator[Search]:
@@ -170,7 +170,7 @@ def _of_docking(results: Path) -> Iterator[Search]:
             for method, several in runs.items()
         }
         label = f"docking, percent of the top {TOP} after {count}"
-        yield Search(label, 1, "ngrams+minmax-gibbon", {f"{name}-gibbon": name for name in names}, values)
+        yield Search(label, 1, "ngrams+counts-gibbon", {f"{name}-gibbon": name for name in names}, values)
 
 
 def table(found: Sequence[Search]) -> str:

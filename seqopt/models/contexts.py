@@ -53,7 +53,7 @@ from seqopt.models.checks import differ
 from seqopt.models.fully_bayesian import FullyBayesianGP
 from seqopt.models.gaussian import GaussianSurrogate
 from seqopt.models.levels import Levels
-from seqopt.models.registry import SURROGATES, default_surrogate, variants_encoder
+from seqopt.models.registry import SURROGATES, variants_encoder
 from seqopt.models.string_gp import StringGP, default_kernel
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
@@ -394,7 +394,8 @@ def _on_strings(
     if isinstance(kernel, gpytorch.kernels.Kernel):
         return OnField(copy.deepcopy(kernel), STRINGS), space.encoder if encoder is None else encoder
     if kernel is None and isinstance(space, PoolSpace) and space.kind == "molecule":
-        built: Any = default_surrogate(space)
+        # With several ways to measure, `CountsKernel` has not been tried.
+        built: Any = SURROGATES["ngrams+minmax"].build()
     elif kernel is None:
         found = SubsequenceKernel() if averaged else default_kernel()
         return OnField(found, STRINGS), variants_encoder(space) or space.encoder

@@ -267,9 +267,10 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
 def default_surrogate(space: Space, *, partitions: int | None = None) -> Surrogate:
     """The surrogate of a space where none is chosen.
 
-    For a pool of molecules it is ``"ngrams+minmax"``, the mean of the kernel of n-grams and of the MinMax kernel on
-    counts of Morgan environments: n-grams are sooner at good molecules, environments find more of them in the end, and
-    the mean of both is ahead of each (``docs/results.md``). For any other space it is `mixture`, but for two kinds of
+    For a pool of molecules it is ``"ngrams+counts"``, the mean of the kernel of n-grams and of the `CountsKernel` on
+    counts of Morgan environments: n-grams are sooner at good molecules, similar environments find more of them in the
+    end, and a linear function of the counts says what more of something is worth; together they are ahead of each
+    (``docs/results.md``). For any other space it is `mixture`, but for two kinds of
     large pools. Where more than `SITES_POOL` proteins have one length and differ at `MOST_SITES` positions at most, as
     all combinations of amino acids at some sites do, it is `sites`; for any other pool of more than `LARGE_POOL`
     strings ``"ssk"``, the sub-sequence kernel of order 5 at point estimates of its parameters, so
@@ -298,7 +299,7 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
     if isinstance(space, PoolSpace) and space.kind == "molecule":
         if partitions is not None:
             raise InputError('the default surrogate of molecules has no partitions: choose "ssk", which has them')
-        return SURROGATES["ngrams+minmax"].build()
+        return SURROGATES["ngrams+counts"].build()
     if partitions is None and _is_library(space):
         return sites(space)
     if isinstance(space, PoolSpace) and len(space) > LARGE_POOL:

@@ -11,7 +11,7 @@ import torch
 from seqopt import Optimizer, maximize
 from seqopt.encoding import JointEncoder, MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import HammingKernel, JointKernel, MinMaxKernel, NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import CountsKernel, HammingKernel, JointKernel, NgramKernel, OneHotKernel, SubsequenceKernel
 from seqopt.models import (
     SURROGATES,
     FullyBayesianGP,
@@ -182,7 +182,7 @@ def test_the_default_of_molecules_looks_at_their_environments_and_of_other_pools
     assert molecules.encoder.features.name == MorganFingerprint(counts=True).name
     assert isinstance(molecules.kernel, JointKernel)
     assert isinstance(molecules.kernel.tokens, NgramKernel)
-    assert isinstance(molecules.kernel.features, MinMaxKernel)
+    assert isinstance(molecules.kernel.features, CountsKernel)
     with pytest.raises(InputError, match="no partitions"):
         default_surrogate(CandidateSet(MOLECULES, kind="molecule"), partitions=2)
     texts = default_surrogate(CandidateSet(["ab", "ba"]), partitions=2)
@@ -231,7 +231,8 @@ def test_strings_without_features_are_refused_before_anything_is_evaluated(tmp_p
 def test_a_tokeniser_means_nothing_to_features() -> None:
     with pytest.raises(InputError, match="minmax does not look at symbols"):
         maximize("logp", MOLECULES, surrogate="minmax", tokenizer="characters")
-    assert [name for name in SURROGATES if not looks_at_symbols(name)] == ["codons", "tanimoto", "minmax", "fragprints"]
+    featured = ["codons", "tanimoto", "minmax", "fragprints", "counts"]
+    assert [name for name in SURROGATES if not looks_at_symbols(name)] == featured
 
 
 def test_models_that_differ_are_described_differently() -> None:
@@ -253,7 +254,7 @@ def test_models_that_differ_are_described_differently() -> None:
         smooth_gp(CodonFeatures(), 2.0),
         StringGP(JointKernel(SubsequenceKernel(3), TanimotoKernel(), 8)),
         StringGP(JointKernel(SubsequenceKernel(5), TanimotoKernel(), 8)),
-        StringGP(JointKernel(SubsequenceKernel(5), MinMaxKernel(), 8)),
+        StringGP(JointKernel(SubsequenceKernel(5), CountsKernel(), 8)),
     ]
     found = [json.dumps(described(model), sort_keys=True) for model in models]
     assert len(set(found)) == len(models)
