@@ -84,6 +84,12 @@ def _best(settings: Settings, observed: Sequence[Observed], suggestions: Sequenc
     lines = [] if rows else [f"No {what} so far."]
     if len(measured) > SHOWN:
         lines.append(f"{len(measured)} strings; the first {SHOWN}, those of the most wells first.")
+    few = sum(one.mean() <= 0.5 for one in measured) if settings.direction == "maximize" else 0
+    if few:
+        are, their = ("is", "its") if few == 1 else ("are", "their")
+        lines.append(
+            f"{few} of these {are} a hit in half of {their} wells or fewer, and not among the hits counted above."
+        )
     header = ("name", IDENTIFIER, settings.string_column, settings.objective, "its wells alone, 90 %")
     return section_without_empty(title, tuple(lines), header, rows)
 

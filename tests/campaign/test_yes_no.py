@@ -318,3 +318,11 @@ def test_predictions_are_chances_of_a_hit_and_say_so(tmp_path: Path, capsys: pyt
         said = " ".join(capsys.readouterr().out.split())
         assert "chance of a hit" in said
         assert "median" not in said
+
+
+def test_a_hit_in_few_wells_is_listed_and_said_not_to_count(tmp_path: Path) -> None:
+    with _begin(tmp_path) as campaign:
+        campaign.record_file(_known(tmp_path), history=True)
+        campaign.record(WORDS[1], "1 of 4")
+        text = render(summarize(campaign))
+        assert "1 of these is a hit in half of its wells or fewer" in " ".join(text.split())
