@@ -540,12 +540,12 @@ def surrogate_name(surrogate: object) -> str:
 
 
 def _kernels_of(surrogate: object) -> list[type]:
-    """Classes of the kernel and of that on tokens beside one of features, or of the first two of several kernels."""
+    """Classes of the kernel and of its parts on tokens and on features, or of the first two of several kernels."""
     several = getattr(surrogate, "kernels", None)
     if several is not None:
         return [type(kernel) for kernel in several[:2]]
     kernel = getattr(surrogate, "kernel", None)
-    return [type(kernel), type(getattr(kernel, "tokens", None))]
+    return [type(kernel), type(getattr(kernel, "tokens", None)), type(getattr(kernel, "features", None))]
 
 
 def features_of(surrogate: object) -> str:
