@@ -94,7 +94,7 @@ METHODS: Mapping[str, Method] = {
     "ngrams+minmax-mean": Method("ngrams+minmax", "mean"),
     "ngrams+minmax-gibbon": Method("ngrams+minmax", "gibbon", "#CC79A7"),
     "ngrams+counts-mean": Method("ngrams+counts", "mean"),
-    "ngrams+counts-gibbon": Method("ngrams+counts", "gibbon", "#DDAA33"),
+    "ngrams+counts-gibbon": Method("ngrams+counts", "gibbon", "#CC0000"),
     "ngrams+counts-ucb": Method("ngrams+counts", "ucb"),
     "counts-gibbon": Method("counts", "gibbon"),
     "fragprints-mean": Method("fragprints", "mean"),
