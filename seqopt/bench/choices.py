@@ -195,7 +195,7 @@ def _search(name: str) -> Any:
 
 SURROGATES_OF = {
     "molecules": (
-        *("ssk", "ssk-bayes", "ngrams", "tanimoto", "minmax", "fragprints"),
+        *("ssk", "ssk-bayes", "ngrams", "tanimoto", "minmax", "counts", "fragprints"),
         *("ngrams+minmax", "ngrams+counts", "ssk+tanimoto", "ssk+minmax", "ssk+fragprints"),
     ),
     "proteins": ("ssk", "one-hot", "blosum62", "sites"),
