@@ -994,11 +994,13 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             calibration = None if settings.yes_no else calibration_of(suggestions, measurements)
             everything = self.store.measurements(discarded=True) if settings.plates else []
             hits = None
+            superseded = self.store.measurements(undone=True) if settings.yes_no else []
             if settings.yes_no:
-                hits = hits_of(suggestions, self.store.measurements(discarded=True), self.store.observations())
+                counted_ones = self.store.measurements(discarded=True)
+                hits = hits_of(suggestions, counted_ones, self.store.observations(), superseded)
         model = {} if latest is None else {"surrogate": latest.surrogate, "n": latest.n, **latest.summary}
         warnings = warnings_of(settings, counts, model)
-        if missed := missed_by(settings, suggestions, measurements):
+        if missed := missed_by(settings, suggestions, measurements, superseded):
             warnings.append(missed)
         if silent := untold(settings, measurements):
             warnings.append(silent)

@@ -264,18 +264,18 @@ class Change:
         """Keep values of another assay: strings, keys, values, and where each stands; see `seqopt.campaign.assays`."""
         self._insert("assays", [{"name": name, **row} for row in rows])
 
-    def withdraw(self, names: Iterable[str], reason: str = "") -> None:
-        """Withdraw open suggestions.
+    def withdraw(self, names: Iterable[str], reason: str = "", *, lost: bool = False) -> None:
+        """Withdraw open suggestions, or those whose results were lost.
 
         Raises:
-            CampaignError: If one is unknown, or not open.
+            CampaignError: If one is unknown, or not open (with ``lost``: has not failed).
         """
         rows = []
         for name in dict.fromkeys(names):
             known = self._store.suggestion(name)
             if known is None:
                 raise CampaignError(f"there is no suggestion {name!r}")
-            if known.status != "open":
+            if known.status != ("failed" if lost else "open"):
                 raise CampaignError(f"suggestion {name} is {known.status}, not open: it cannot be withdrawn")
             rows.append({"suggestion": known.id, "reason": reason})
         self._insert("withdrawals", rows)

@@ -89,6 +89,7 @@ def hits_of(
     suggestions: Sequence[Suggestion],
     measurements: Sequence[Measurement],
     observed: Sequence[Observed],
+    superseded: Sequence[Measurement] = (),
 ) -> Hits:
     """How many hits a campaign has found.
 
@@ -96,11 +97,12 @@ def hits_of(
         suggestions: Those that count.
         measurements: Those that count or were discarded, in the order in which they were recorded.
         observed: What was measured, by string.
+        superseded: Measurements that were corrected since.
     """
     from seqopt.data.hits import HitCalibration
 
     conclusive = [one for one in observed if one.values]
-    by_name = first_answers(measurements)
+    by_name = first_answers(measurements, superseded)
     batches = []
     for number in sorted({row.batch for row in suggestions}):
         batch = [row for row in suggestions if row.batch == number]
@@ -154,21 +156,31 @@ def tried_of(suggestions: Sequence[Suggestion], results: Mapping[str, tuple[floa
     ]
 
 
-def first_answers(measurements: Sequence[Measurement]) -> dict[str, tuple[float, int]]:
+def first_answers(
+    measurements: Sequence[Measurement], superseded: Sequence[Measurement] = ()
+) -> dict[str, tuple[float, int]]:
     """The first result of each suggestion, by its name: share of hits and number of wells.
 
     Wells that one command has recorded are one result, whether they are rows or counts of a table. What was measured
     once more later does not count: that is often a hit, and few would be hits again.
 
     Args:
-        measurements: In the order in which they were recorded; what was discarded does not count.
+        measurements: What was discarded does not count.
+        superseded: Measurements that were corrected: a correction stands where what it corrects was recorded.
     """
+    known = {row.id: row for row in (*superseded, *measurements)}
+
+    def origin(row: Measurement) -> Measurement:
+        while row.replaces is not None and row.replaces in known:
+            row = known[row.replaces]
+        return row
+
     found: dict[str, list[Measurement]] = {}
-    for row in measurements:
+    for row in sorted(measurements, key=lambda row: origin(row).id):
         if row.suggestion is None or row.value is None or row.discarded is not None:
             continue
         first = found.setdefault(row.suggestion, [])
-        if not first or row.made_by == first[0].made_by:
+        if not first or origin(row).made_by == origin(first[0]).made_by:
             first.append(row)
     return {name: _together(rows) for name, rows in found.items()}
 

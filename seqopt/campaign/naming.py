@@ -96,6 +96,13 @@ class Naming:
                         f"{identifier!r} is what {len(called):,} different candidates are called, {which} among "
                         "them: give the string itself"
                     )
+                if stored:
+                    pool_on_disk = None
+                    with contextlib.suppress(SeqoptError):  # results may be recorded while its files are away
+                        pool_on_disk = cast("StoredPool", self._campaign.space).store
+                    if pool_on_disk is not None:
+                        # It may be what candidates are called, too, of which nothing is known yet.
+                        pool_on_disk.called(identifier)
                 return known[identifier]
             if stored and identifier not in strings:
                 on_disk = cast("StoredPool", self._campaign.space)

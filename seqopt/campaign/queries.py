@@ -25,8 +25,9 @@ STANDS = f"m.undone_by IS NULL AND NOT EXISTS {CORRECTION}"
 COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
 """Whether it is modelled, too."""
 
-_REASON = "lower(trim(m.failure))"
-IS_LOST = f"rtrim(substr({_REASON}, 1, instr({_REASON} || ':', ':') - 1)) = 'lost'"
+_BLANKS = "char(32, 9, 10, 11, 12, 13, 160)"
+_REASON = f"lower(trim(m.failure, {_BLANKS}))"
+IS_LOST = f"rtrim(substr({_REASON}, 1, instr({_REASON} || ':', ':') - 1), {_BLANKS}) = 'lost'"
 """Whether it was lost, as `seqopt.data.observations.is_lost` has it, which would import numpy here."""
 
 STATUS = f"""CASE

@@ -323,37 +323,45 @@ class Revising:
         names = list(names)
         with self.store.transaction("withdraw", {"suggestions": names, "reason": reason}) as change:
             suggestions: list[str] = []
+            lost: list[str] = []
             excluded: dict[str, NewExclusion] = {}
             for name in names:
                 found = self._naming.withdrawable(name)
-                if found is not None and not self._was_lost(found):
-                    suggestions.append(found.name)
+                if found is not None:
+                    (lost if self._was_lost(found) else suggestions).append(found.name)
                     continue
-                string, key, identifier = (
-                    self._naming.candidate(name) if found is None else (found.string, found.key, found.identifier)
-                )
+                string, key, identifier = self._naming.candidate(name)
                 if any(row.key == key for row in self.store.exclusions()):
                     raise CampaignError(f"{name} was withdrawn already")
                 # By its identifier and by its string it is the same candidate.
                 excluded.setdefault(key, NewExclusion(string, key, reason, identifier))
             change.withdraw(suggestions, reason)
+            change.withdraw(lost, reason, lost=True)
             change.exclude(list(excluded.values()))
 
     def _was_lost(self, suggestion: Suggestion) -> bool:
         """Whether all results of a suggestion were lost, so that its string is to be suggested again.
 
         Raises:
-            CampaignError: If that is so, and it was suggested again.
+            CampaignError: If that is so, and it was suggested again, has a value by now, or was withdrawn before.
         """
         from seqopt.data.observations import is_lost
 
-        results = [row for row in self.store.measurements() if row.suggestion == suggestion.name]
-        if suggestion.status != "failed" or not all(is_lost(row.failure) for row in results):
-            return False
         query = suggestion.key, suggestion.context
+        results = [row for row in self.store.measurements() if (row.key, row.context) == query]
+        own = [row for row in results if row.suggestion == suggestion.name]
+        if suggestion.status != "failed" or not all(is_lost(row.failure) for row in own):
+            return False
         again = [row.name for row in self.store.open_suggestions() if (row.key, row.context) == query]
         if again:
             raise CampaignError(f"{suggestion.name} was lost, and is suggested again as {again[0]}: withdraw that")
+        known = [row for row in results if not is_lost(row.failure)]
+        if known:
+            raise CampaignError(
+                f"{suggestion.name} was lost, and has a result by now ({known[-1].told}): nothing awaits it"
+            )
+        if any(row.suggestion == suggestion.name and row.undone_by is None for row in self.store.withdrawals()):
+            raise CampaignError(f"{suggestion.name} was withdrawn already")
         return True
 
     def change_pool(

@@ -168,18 +168,24 @@ def untold(settings: Settings, measurements: Sequence[Measurement]) -> str:
     )
 
 
-def missed_by(settings: Settings, suggestions: Sequence[Suggestion], measurements: Sequence[Measurement]) -> str:
+def missed_by(
+    settings: Settings,
+    suggestions: Sequence[Suggestion],
+    measurements: Sequence[Measurement],
+    superseded: Sequence[Measurement] = (),
+) -> str:
     """A warning if the results of the last batch are not what was predicted of them; else empty.
 
     Args:
         settings: Of the campaign.
         suggestions: Those that count.
         measurements: Those that count, in the order in which they were recorded; the first value of each counts.
+        superseded: Where results are yes or no, measurements that were corrected since.
     """
     if settings.yes_no:
         from seqopt.data.hits import hits_missed
 
-        return hits_missed(tried_of(suggestions, first_answers(measurements)))
+        return hits_missed(tried_of(suggestions, first_answers(measurements, superseded)))
     from seqopt.data.missed import Judged, latest
     from seqopt.data.transforms import LEARNED
 

@@ -153,7 +153,8 @@ class JointKernel(DescribedKernel):
 
     def _of_features(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
         kept = self._kept
-        learning = any(parameter.requires_grad for parameter in self.features.parameters())
+        # What has parameters keeps its own, which may be set though they are not learned.
+        learning = any(True for _ in self.features.parameters())
         # What carries a graph cannot be kept: it can be walked backwards once.
         same = x1 is x2 and not (diag or learning or x1.requires_grad or x1.is_inference())
         if same and kept is not None and kept[0]() is x1 and kept[1] == x1._version:

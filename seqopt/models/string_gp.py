@@ -257,7 +257,7 @@ class StringGP(GaussianSurrogate, Configurable):
         model = self.model
         values = {
             name: float(getattr(part, name).detach().mean())
-            for name in ("match_decay", "gap_decay", "lengthscale", "weight")
+            for name in ("match_decay", "gap_decay", "lengthscale", "weight", "weight_variance")
             for part in model.covar_module.base_kernel.modules()
             if isinstance(getattr(part, name, None), torch.Tensor)
         }

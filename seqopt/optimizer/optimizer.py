@@ -787,8 +787,16 @@ class Optimizer(Tabulated):
         if isinstance(strings, str):
             raise InputError(f"withdraw takes lists: withdraw([{strings!r}])")
         written = [string.key if isinstance(string, Query) else string for string in strings]
+        latent = self.contexts is not None and self.contexts.latent
         queries = [
-            Query(self.space.key(text), self._context(string)) for text, string in zip(written, strings, strict=True)
+            # What is not to be measured at all need not be something that can be: the mean over plates.
+            Query(
+                self.space.key(text),
+                self._target
+                if latent and not (isinstance(string, Query) and string.context)
+                else self._context(string),
+            )
+            for text, string in zip(written, strings, strict=True)
         ]
         for text, query in zip(written, queries, strict=True):
             found = self.observations.resolve(query)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.data import Contexts
 from seqopt.errors import InputError
-from seqopt.spaces import StringSpace
+from seqopt.spaces import CandidateSet, StringSpace
+from seqopt.strategies import MultiFidelity
+
+POOL = ["".join(letters) for letters in itertools.product("ABC", repeat=3)]
 
 
 def begun(path: Path) -> Campaign:
@@ -120,3 +126,40 @@ def test_a_suggestion_that_was_lost_can_be_withdrawn_or_corrected(tmp_path: Path
         assert campaign.store.check() == []
     with Campaign.open(tmp_path / "a.seqopt") as opened:
         assert first.string not in [row.string for row in opened.suggest(3, more=True)]
+
+
+def test_what_was_lost_and_is_known_by_now_is_not_withdrawn(tmp_path: Path) -> None:
+    with begun(tmp_path / "a.seqopt") as campaign:
+        first, second, _ = campaign.suggest()
+        campaign.record(first.name, lost="the robot dropped it")
+        (again,) = campaign.suggest(1, more=True)
+        campaign.record(again.name, 3.0)
+        with pytest.raises(CampaignError, match=r"has a result by now \(3\)"):
+            campaign.withdraw([first.name])
+        campaign.record(second.name, lost="a flood")
+        campaign.withdraw([second.name])
+        with pytest.raises(CampaignError, match="withdrawn already"):
+            campaign.withdraw([second.name])
+
+
+@pytest.mark.parametrize("how", ["plates", "fidelities"])
+def test_a_loss_is_withdrawn_in_the_way_in_which_it_was_to_be_measured(tmp_path: Path, how: str) -> None:
+    options: dict[str, Any] = (
+        {"plates": 30}
+        if how == "plates"
+        else {
+            "contexts": Contexts.of_levels("fidelity", {"low": 1.0, "high": 5.0}, target="high"),
+            "strategy": MultiFidelity(),
+        }
+    )
+    with Campaign.create(
+        tmp_path / "a.seqopt", CandidateSet(POOL, kind="text"), objective="y", batch_size=2, seed=1, **options
+    ) as campaign:
+        first, second = campaign.suggest()
+        campaign.record(first.name, lost="the robot dropped it")
+        campaign.record(second.name, 1.0)
+        campaign.withdraw([first.name])
+        never = next(one for one in POOL if one not in (first.string, second.string))
+        campaign.withdraw([never])
+        assert not {first.string, never} & {row.string for row in campaign.suggest(5)}
+        assert campaign.store.check() == []

@@ -766,7 +766,7 @@ def test_suggestions_keep_the_transform_that_the_campaign_had(store: CampaignSto
 @pytest.mark.parametrize(
     "reason",
     [
-        *(f"{LOST}dropped", " Lost: dropped", "lost:dropped", "LOST", "lost : dropped"),
+        *(f"{LOST}dropped", " Lost: dropped", "lost:dropped", "LOST", "lost : dropped", "\tlost\t: x", "\nlost: a"),
         *("lost activity", "it was lost: dropped", "lost at 4: spilled", "lo st: dropped", "lostness: high"),
     ],
 )

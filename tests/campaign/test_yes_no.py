@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign.hits import first_answers
 from seqopt.campaign.summary import render, summarize
 from seqopt.cli import main
 from seqopt.cli.app import app
@@ -326,3 +327,20 @@ def test_a_hit_in_few_wells_is_listed_and_said_not_to_count(tmp_path: Path) -> N
         campaign.record(WORDS[1], "1 of 4")
         text = render(summarize(campaign))
         assert "1 of these is a hit in half of its wells or fewer" in " ".join(text.split())
+
+
+def test_a_correction_stands_where_what_it_corrects_was_recorded(tmp_path: Path) -> None:
+    with _begin(tmp_path) as campaign:
+        campaign.record_file(_known(tmp_path), history=True)
+        first, second, *_ = campaign.suggest()
+        campaign.record(first.name, "0 of 4")
+        campaign.record(first.name, "hit", replicate=True)
+        campaign.correct(first.name, "1 of 4", was="0 of 4")
+        rows = "".join(f"{second.name},{answer}\n" for answer in ("no hit", "hit", "1 of 2"))
+        campaign.record_file(_file(tmp_path, "identifier,binds\n" + rows))
+        campaign.correct(second.name, "hit", was="no hit")
+        store = campaign.store
+        found = first_answers(store.measurements(), store.measurements(undone=True))
+        assert found[first.name] == (pytest.approx(0.25), 4)
+        assert found[second.name] == (pytest.approx(0.75), 4)
+        assert campaign.status().hits.batches[-1].hits == pytest.approx(1.0)

@@ -21,7 +21,9 @@ from seqopt.utils.config import from_config
 
 tables = st.integers(1, 6).flatmap(
     lambda width: st.lists(
-        st.lists(st.integers(0, 4), min_size=width, max_size=width).map(tuple), min_size=1, max_size=7
+        st.lists(st.integers(0, 4) | st.integers(0, 60), min_size=width, max_size=width).map(tuple),
+        min_size=1,
+        max_size=7,
     )
 )
 
@@ -31,7 +33,9 @@ def brute(a: np.ndarray, b: np.ndarray, v: float) -> np.ndarray:
     for i, one in enumerate(a):
         for j, other in enumerate(b):
             most = np.maximum(one, other).sum()
-            found[i, j] = (np.minimum(one, other).sum() / most if most else 1.0) + v * float(one @ other)
+            lengths = [min(1.0, 32.0 / np.linalg.norm(row)) if row.any() else 1.0 for row in (one, other)]
+            product = lengths[0] * lengths[1] * float(one @ other)
+            found[i, j] = (np.minimum(one, other).sum() / most if most else 1.0) + v * product
     return found
 
 
@@ -93,6 +97,29 @@ def test_it_is_written_down_with_its_parameter_and_sampled_on_its_logarithm() ->
     assert (found.name, found.lower) == ("log_variance", pytest.approx(math.log(1e-6)))
     assert found.log_prior(-3.0) > found.log_prior(-5.0)
     assert repr(CountsKernel(weight_variance=0.25)) == "CountsKernel(weight_variance=0.25)"
+
+
+def test_what_is_far_larger_than_all_else_promises_no_more_than_much() -> None:
+    rows = FeatureRows(sparse.csr_array(np.array([[20.0, 20.0], [400.0, 400.0], [4000.0, 0.0]])))
+    kernel = CountsKernel(weight_variance=0.01)
+    np.testing.assert_allclose(kernel.variance(rows), [1 + 0.01 * 800, 1 + 0.01 * 1024, 1 + 0.01 * 1024])
+
+
+def test_small_integers_do_not_overflow_and_nothing_is_kept_of_inference() -> None:
+    rows = np.array([[20, 3], [7, 15]], dtype=np.uint8)
+    kernel = CountsKernel()
+    for values in (rows, sparse.csr_array(rows)):
+        counts = FeatureRows(values)
+        np.testing.assert_allclose(kernel.variance(counts), kernel.cross(counts).diagonal(), rtol=1e-12)
+    x = torch.from_numpy(rows.astype(np.float64))
+    with torch.inference_mode():
+        kernel.forward(x, x)
+    kernel.forward(x, x).sum().backward()
+    joint = JointKernel(NgramKernel(), CountsKernel(), 2).requires_grad_(False)
+    both = torch.cat([x, torch.ones(2, 3, dtype=torch.float64)], dim=1)
+    before = joint.forward(both, both)
+    joint.features.weight_variance = 0.9
+    assert not torch.equal(joint.forward(both, both), before)
 
 
 @pytest.mark.parametrize("value", [0.0, 2.0, math.nan])

@@ -152,7 +152,10 @@ def record(
 def _what_becomes(campaign: Campaign, row: Measurement) -> str:
     """What becomes of a string whose measurement was lost."""
     known = [one for one in campaign.store.observations() if (one.key, one.context) == (row.key, row.context)]
-    if row.suggestion is None and any(one.values for one in known):
+    open_before = row.suggestion is not None and not any(
+        one.suggestion == row.suggestion and one.id != row.id for one in campaign.store.measurements(key=row.key)
+    )
+    if not open_before and any(one.values for one in known):
         return "lost: it has a value, and is not suggested again for this"
     listed = campaign.store.settings.pool is not None
     if listed and getattr(campaign.space, "index_of", lambda _: 0)(row.key) is None:
