@@ -229,3 +229,12 @@ def test_what_is_missing_of_a_pool_on_disk_is_said_and_an_identifier_of_two_is_r
     assert campaign("record", "A", "1") != 0
     assert "'A' is what 2 different candidates are called" in " ".join(capsys.readouterr().err.split())
     assert campaign("record", "CCC", "1") == 0
+
+
+def test_an_identifier_of_two_is_refused_where_only_one_was_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("parts/0.csv").write_text("id,smiles\nA,CCO\nA,CCN\nC,CCF\nD,CCS\nE,CCBr\n")
+    assert campaign("new", "big", "--pool", "parts", "--objective-name", "y", "--strategy", "lfbo") == 0
+    assert campaign("record", "CCO", "1.5") == 0
+    capsys.readouterr()
+    assert campaign("record", "A", "1") != 0
+    assert "is what 2 different candidates are called" in " ".join(capsys.readouterr().err.split())
