@@ -329,11 +329,16 @@ class Optimizer(Tabulated):
         rng = np.random.default_rng([self.seed, self._asks])
         batch = self._batches + 1 if self.size >= self.initial else 0
         with doing("choosing what to evaluate next"):
-            again = [one for one in self._lost(n) if context in (None, one.context or self._target)]
-            left, state = n - len(again), self.state(remaining, context, shared, room)
+            state = self.state(remaining, context, shared, room)
+            again = [one for one in self._lost() if context in (None, one.context or self._target)][:n]
+            if room is not None:
+                again = _placed(again, room, state)
+            left = n - len(again)
             if again:
                 queries = tuple(proposal.query if proposal.context else proposal.key for proposal in again)
                 state = replace(state, pending=(*state.pending, *queries))
+                if room is not None:
+                    state = replace(state, room=room.after(one.query for one in again))
                 for proposal in again:
                     if state.batch is not None:
                         state.batch.add(proposal.key)
@@ -371,25 +376,27 @@ class Optimizer(Tabulated):
         """Strings asked for or told so far; one that was lost counts when it is asked for again."""
         return sum(row.status != "lost" for row in self.observations.rows)
 
-    def _lost(self, n: int) -> list[Proposal]:
-        """At most ``n`` strings whose results were lost, and of which nothing has been known or asked for since.
+    def _lost(self) -> list[Proposal]:
+        """Strings whose results were lost, and of which nothing has been known or asked for since.
 
         Of a loss that answers no question it is not known when the string was measured: it counts where nothing else is
-        known of it.
+        known of it. What was lost on one plate may have been asked for on another one since.
         """
-        lost: dict[Query, Proposal] = {}
+        latent = self.contexts is not None and self.contexts.latent
+        lost: dict[Query | str, Proposal] = {}
         others = {row.query for row in self.observations.rows if row.status != "lost"}
         for row in self.observations.rows:
             if row.status != "lost":
-                lost.pop(row.query, None)
+                lost.pop(row.key if latent else row.query, None)
             elif "predicted" in row.details or row.query not in others:
-                lost[row.query] = Proposal(row.string, row.key, row.context, why=LOST_BEFORE)
-        for row in self.observations.pending:
-            lost.pop(row.query, None)
+                what = Proposal(row.string, row.key, row.context, why=LOST_BEFORE)
+                lost[row.key if latent else row.query] = what
+        awaited = {row.query for row in self.observations.pending}
+        found = [one for one in lost.values() if one.query not in awaited]
         if isinstance(self.space, PoolSpace):
             # Candidates may have been removed since.
-            lost = {query: one for query, one in lost.items() if self.space.index_of(one.key) is not None}
-        return list(lost.values())[:n]
+            found = [one for one in found if self.space.index_of(one.key) is not None]
+        return found
 
     def missed(self) -> str:
         """A warning if the results of the last batch are not what was predicted of them; else empty.
@@ -1237,3 +1244,12 @@ def _known_cost(cost: float | None) -> float | None:
     if not 0 < number <= LARGEST_VALUE:
         raise InputError(f"a cost is {cost!r}; expected a positive number, or None if it is unknown")
     return number
+
+
+def _placed(proposals: Sequence[Proposal], room: Room, state: SearchState) -> list[Proposal]:
+    """Each where it was to be measured, if that has room, and else elsewhere."""
+    found: list[Proposal] = []
+    for one in proposals:
+        free = room.is_free(one.context, [other.query for other in found])
+        found.append(one if free else replace(one, context=state.beginning(len(found))))
+    return found

@@ -163,3 +163,21 @@ def test_a_loss_is_withdrawn_in_the_way_in_which_it_was_to_be_measured(tmp_path:
         campaign.withdraw([never])
         assert not {first.string, never} & {row.string for row in campaign.suggest(5)}
         assert campaign.store.check() == []
+
+
+def test_what_was_lost_on_a_full_plate_is_suggested_on_another_one_and_once(tmp_path: Path) -> None:
+    pool = CandidateSet(POOL, kind="text")
+    with Campaign.create(tmp_path / "a.seqopt", pool, objective="y", plates=3, batch_size=3, seed=1) as campaign:
+        first, *others = campaign.suggest()
+        campaign.record(first.name, lost="the robot dropped it")
+        for number, row in enumerate(others):
+            campaign.record(row.name, float(number))
+        batch = campaign.suggest()
+        assert len(batch) == 3
+        assert [row.string for row in batch].count(first.string) == 1
+        assert batch[0].string == first.string
+        assert {row.context for row in batch} == {(("plate", "P2"),)}
+        for number, row in enumerate(batch):
+            campaign.record(row.name, float(number))
+        assert first.string not in [row.string for row in campaign.suggest()]
+        assert campaign.store.check() == []
