@@ -1,8 +1,8 @@
 """Does a spread-out first batch help a search?
 
-Each search begins with strings of an initial design, and the default surrogate and acquisition function choose what
-comes after. All values are known: docking scores of Enamine molecules, penalised logP in random parts of ZINC, and
-solubility in random parts of ESOL. Designs of one seed share the candidates and the seed of everything that is random.
+Each search begins with strings of an initial design, and the surrogate `minmax` and GIBBON choose what comes after. All
+values are known: docking scores of Enamine molecules, penalised logP in random parts of ZINC, and solubility in random
+parts of ESOL. Designs of one seed share the candidates and the seed of everything that is random.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def work(job: Job) -> dict[str, Any]:
     space = CandidateSet([whole[row] for row in rows], kind="molecule", keys=[whole.keys[row] for row in rows])
     optimizer = Optimizer(
         space,
+        surrogate="minmax",
         design=_designs()[job.design],
         batch_size=task.batch,
         initial=task.initial,
