@@ -778,7 +778,8 @@ class Optimizer(Tabulated):
         They are not asked for again, and teach nothing: not even, as a failure does, that they cannot be evaluated.
 
         Args:
-            strings: Strings that are pending or, if they are not to be asked for, any others; see `tell`.
+            strings: Strings that are pending or, if they are not to be asked for, any others; see `tell`. Where the
+                target cannot be measured itself, one that is not pending need not say how it would be.
             reason: Why; it stands in the table as an error.
 
         Raises:
@@ -794,17 +795,14 @@ class Optimizer(Tabulated):
         if isinstance(strings, str):
             raise InputError(f"withdraw takes lists: withdraw([{strings!r}])")
         written = [string.key if isinstance(string, Query) else string for string in strings]
-        latent = self.contexts is not None and self.contexts.latent
-        queries = [
+        awaited = {row.key for row in self.observations.pending}
+        queries = []
+        for text, string in zip(written, strings, strict=True):
+            key = self.space.key(text)
+            said = isinstance(string, Query) and bool(string.context)
             # What is not to be measured at all need not be something that can be: the mean over plates.
-            Query(
-                self.space.key(text),
-                self._target
-                if latent and not (isinstance(string, Query) and string.context)
-                else self._context(string),
-            )
-            for text, string in zip(written, strings, strict=True)
-        ]
+            nowhere = self.contexts is not None and self.contexts.latent and not said and key not in awaited
+            queries.append(Query(key, self._target if nowhere else self._context(string)))
         for text, query in zip(written, queries, strict=True):
             found = self.observations.resolve(query)
             if found is None:

@@ -118,8 +118,13 @@ def test_where_the_target_cannot_be_measured_every_result_says_how_it_was(contex
     optimizer.tell(asked.queries, [1.0, 2.0, 3.0, 4.0])
     assert (optimizer.best.string, optimizer.best.value) == (asked[3], 4.0)
     assert not optimizer.pending
+    again = optimizer.ask(1)
     with pytest.raises(InputError, match="cannot be measured itself"):
-        optimizer.withdraw(["AAAA"])
+        optimizer.withdraw(list(again))
+    # What awaits no result is not to be measured in any way.
+    never = next(one for one in POOL if one not in (*asked, *again))
+    optimizer.withdraw([never])
+    assert never not in [query.key for query in optimizer.ask(2 * len(POOL)).queries]
 
 
 @pytest.mark.parametrize("contexts", LATENT, ids=["folds", "plates"])
