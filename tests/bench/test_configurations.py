@@ -136,6 +136,15 @@ def test_tables_pair_by_seed_and_rank(tmp_path):
     lines = ranks(read_runs(tmp_path)).splitlines()
     assert lines[2:5] == ["| BORE, random forest | 1.0 |", "| TPE of Optuna | 2.0 |", "| random search | 3.0 |"]
     assert "Over 4 searches" in lines[-1]
+    # Ranks over networks and over learners are apart: not every method is run on both.
+    stored(tmp_path, "nasbench201-cifar10", "evolution", [0.1, 0.1])
+    networks, learners = (
+        text_of(read_runs(tmp_path)).split("**Networks (NASBench-201), mean rank**")[1].split("**Learners")
+    )
+    assert "| regularised evolution | 1.0 |" in networks
+    assert "regularised evolution" not in learners
+    assert "Over 2 searches" in networks
+    assert "Over 2 searches" in learners
     assert text_of({}) == "Nothing has been measured yet."
     assert small(np.array([-2e-4])) == "-2.0e-04"
 

@@ -18,6 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 REFERENCE = "tpe"
 """What the others are compared with, seed by seed."""
 
+FAMILIES = {"nasbench201": "Networks (NASBench-201), mean rank", "hpolib": "Learners (HPOLib), mean rank"}
+"""What names of tables begin with, and what the ranks over these tables are headed with."""
+
 
 def curves(runs: Sequence[Run]) -> FloatArray:
     """Regret after each evaluation, runs x evaluations."""
@@ -41,7 +44,7 @@ def small(values: FloatArray) -> str:
 
 
 def text_of(runs: Runs) -> str:
-    """A table for each task, and how the methods rank over all of them."""
+    """A table for each task, and how the methods rank over the networks and over the learners."""
     if not runs:
         return "Nothing has been measured yet."
     blocks = [*(_task(name, by_method) for name, by_method in runs.items())]
@@ -51,9 +54,10 @@ def text_of(runs: Runs) -> str:
         f"and all methods of one seed begin with the same {INITIAL} random ones. Different: how many different "
         "configurations were evaluated, mean. s a run: processor seconds, median, of one thread of a busy machine."
     )
-    ranked = ranks(runs)
-    if ranked:
-        blocks.append(ranked)
+    for family, heading in FAMILIES.items():
+        ranked = ranks({name: by_method for name, by_method in runs.items() if name.startswith(family)})
+        if ranked:
+            blocks.append(f"**{heading}**\n\n{ranked}")
     return "\n\n".join(blocks)
 
 
