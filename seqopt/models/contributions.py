@@ -2,16 +2,26 @@ r"""What a prediction rests on: how much each symbol of a string, or atom of a m
 
 The posterior mean of a Gaussian process at x is :math:`m(x) + \sum_j \alpha_j k(x, x_j)`. Where the kernel is a sum
 over what x holds, so is what the data add to the prior mean m, and every term belongs to symbols or atoms
-(`seqopt.kernels.shares`). There are two methods, and a result says which was used:
+(`seqopt.kernels.shares`). For any other kernel, a symbol is left out by one that matches nothing, and an atom by taking
+all environments away that hold it. There are three methods, and a result says which was used:
 
 - ``"shares"``: the contributions sum to the prediction less the prior mean. For a kernel without a divisor (counts of
   sub-sequences without normalisation, symbols at positions) they are exact in every sense; for the normalised
   sub-sequence kernel, MinMax and Tanimoto the divisors are held at their values for this string.
-- ``"leave-one-out"``, for any other kernel on symbols or environments: by how much the prediction falls when a symbol
-  matches nothing any more, or when all environments that hold an atom are gone (Riniker and Landrum 2013). What
-  several parts do only together is counted for each of them, so these do not sum to the prediction.
+- ``"shapley"``, for any other kernel on symbols or environments: by how much the prediction falls, on average over all
+  orders in which the parts can be left out one after the other, when it is a part's turn (Shapley 1953). What several
+  parts do only together is shared among them, and the contributions sum to the prediction less that of a string of
+  which nothing is left. Of strings with more than `EXACT_PARTS` parts an average over drawn orders, each with its
+  reverse (Castro et al. 2009, Mitchell et al. 2022).
+- ``"leave-one-out"``: by how much the prediction falls without a part alone (Riniker and Landrum 2013). What several
+  parts do only together is counted for each of them, so these do not sum to the prediction.
 
 References:
+    Shapley, L. S. (1953). A value for n-person games. Contributions to the Theory of Games II, 307-317.
+    Castro, J., Gomez, D. and Tejada, J. (2009). Polynomial calculation of the Shapley value based on sampling.
+        Computers and Operations Research 36, 1726-1730.
+    Mitchell, R., Cooper, J., Frank, E. and Holmes, G. (2022). Sampling permutations for Shapley value estimation.
+        J. Machine Learning Research 23 (43), 1-46.
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, equation 2.27.
     Riniker, S. and Landrum, G. A. (2013). Similarity maps: a visualization strategy for molecular fingerprints and
         machine-learning methods. J. Cheminformatics 5, 43.
@@ -19,6 +29,7 @@ References:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,12 +58,23 @@ from seqopt.models.gaussian import GaussianSurrogate
 
 FloatArray = npt.NDArray[np.float64]
 
-Method: TypeAlias = Literal["shares", "leave-one-out"]
+Method: TypeAlias = Literal["shares", "shapley", "leave-one-out"]
 
 Unit: TypeAlias = Literal["symbol", "atom"]
 
 SAME = 1e-6
 """A prediction and a prior mean that are no further apart count as equal."""
+
+EXACT_PARTS = 10
+"""Most parts of which all subsets are left out: 1,024 predictions."""
+
+LEFT_OUT = 8192
+"""Predictions with parts left out that orders are drawn for; at least `FEWEST_ORDERS` orders are."""
+
+FEWEST_ORDERS = 16
+
+BLOCK = 512
+"""Predictions at a time, which bounds the memory."""
 
 NO_ATOM = re.compile(r"[-=#$:/\\.()~]|%?\d+|%\(\d+\)")
 """Symbols of a SMILES that are no atoms."""
@@ -83,7 +105,8 @@ class Contributions:
         """What of the prediction neither the prior mean nor a part accounts for.
 
         By ``"shares"`` it is 0, but for rounding and what belongs to no atom: functional groups that are counted, and
-        bonds and brackets where the text of a SMILES is compared, too.
+        bonds and brackets where the text of a SMILES is compared, too. By ``"shapley"`` it is what is predicted of a
+        string of which nothing is left, less the prior mean: the same, and little more.
         """
         return self.prediction - self.prior_mean - float(self.values.sum())
 
@@ -134,13 +157,17 @@ class Contributions:
         return found
 
 
-def contributions_of(surrogate: Any, string: str, method: Method | None = None) -> Contributions:
+def contributions_of(
+    surrogate: Any, string: str, method: Method | None = None, *, rng: np.random.Generator | None = None
+) -> Contributions:
     """What a surrogate's prediction of a string rests on.
 
     Args:
         surrogate: Fitted; a Gaussian process on symbols, on fingerprints of molecules, or on both.
         string: As the surrogate takes it (a key).
-        method: ``"shares"`` or ``"leave-one-out"``. Default: shares where the kernel has them.
+        method: ``"shares"``, ``"shapley"`` or ``"leave-one-out"``. Default: shares where the kernel has them, else
+            Shapley values.
+        rng: Draws the orders of ``"shapley"``. Default: the same ones each time.
 
     Raises:
         ModelError: If the surrogate has not been fitted, or cannot say: other features, contexts, a model that is not a
@@ -168,15 +195,20 @@ def contributions_of(surrogate: Any, string: str, method: Method | None = None) 
     mean = surrogate.predict([string])[0]
     offset, unit = surrogate.units
     prior = offset + unit * float(state.mean([string]).mean())
-    found = None if method == "leave-one-out" else _shares(surrogate, row, parts)
+    found = _shares(surrogate, row, parts) if method in (None, "shares") else None
+    used: Method = "shares"
     if found is None:
         if method == "shares":
-            raise ModelError("the kernel is not a sum over parts of a string: it has no shares, take leave-one-out")
-        found = _left_out(surrogate, row, parts)
-        method = "leave-one-out"
-    return Contributions(
-        parts.unit, parts.names, unit * found, method or "shares", float(prior), float(np.asarray(mean)[0])
-    )
+            raise ModelError(
+                "the kernel is not a sum over parts of a string: it has no shares, take shapley or leave-one-out"
+            )
+        used = method or "shapley"
+        without = _Without(surrogate, row, parts)
+        if used == "leave-one-out":
+            found = without.alone()
+        else:
+            found = without.shapley(np.random.default_rng(0) if rng is None else rng)
+    return Contributions(parts.unit, parts.names, unit * found, used, float(prior), float(np.asarray(mean)[0]))
 
 
 @dataclass(frozen=True)
@@ -226,14 +258,16 @@ class _Parts:
             found[place[column], list(atoms)] += 1.0 / len(atoms)
         return np.divide(found, counts[:, None], out=found, where=counts[:, None] > 0)
 
-    def without(self, row: FeatureRows, counted: bool) -> FeatureRows:
-        """The features of the molecule without the environments that hold an atom, one row for each atom."""
-        rows = np.repeat(row.dense(), len(self.names), axis=0)
-        for atom, values in enumerate(rows):
-            left: dict[int, int] = {}
-            for column, atoms in self.environments or ():
-                left[column] = left.get(column, 0) + (atom not in atoms)
-            values[list(left)] = [number if counted else min(number, 1) for number in left.values()]
+    def without(self, row: FeatureRows, gone: npt.NDArray[np.bool_], counted: bool) -> FeatureRows:
+        """The features of the molecule without the environments that hold an atom that is gone, ``m x atoms``."""
+        environments = self.environments or ()
+        holds = np.zeros((len(environments), len(self.names)))
+        for index, (_, atoms) in enumerate(environments):
+            holds[index, list(atoms)] = 1.0
+        columns, of = np.unique([column for column, _ in environments], return_inverse=True)
+        left = (gone.astype(np.float64) @ holds.T == 0) @ np.eye(len(columns))[of]
+        rows = np.repeat(row.dense(), len(gone), axis=0)
+        rows[:, columns] = left if counted else np.minimum(left, 1.0)
         return FeatureRows(sparse.csr_array(rows))
 
 
@@ -273,26 +307,68 @@ def _of_kernel(kernel: Any, row: Any, others: Any, parts: _Parts) -> FloatArray 
     return None
 
 
-def _left_out(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArray:
-    """By leaving out one part at a time, standardised."""
-    state = surrogate.fitted
-    tokens = row.tokens if isinstance(row, TokensAndFeatures) else row
-    features = row.features if isinstance(row, TokensAndFeatures) else row
-    less: Any = None
-    if parts.symbols is not None:
-        known: Any = state.encoded.tokens if isinstance(state.encoded, TokensAndFeatures) else state.encoded
-        # Where numbers mean something, one that stands for nothing lies beyond them.
-        beyond = len(surrogate.encoder.alphabet) if isinstance(surrogate.encoder, Encoder) else 0
-        less = masked(tokens, known, parts.symbols, beyond=beyond)
-    if parts.environments is not None:
-        encoder = surrogate.encoder
-        of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder
-        featurizer = of.featurizer
-        fingerprint = featurizer.fingerprint if isinstance(featurizer, Fragprints) else featurizer
-        rest = parts.without(features, fingerprint.counts)
-        less = rest if less is None else TokensAndFeatures(less, rest)
-    means = [_added(surrogate, each) for each in (row, less)]
-    return means[0] - means[1]
+@dataclass(frozen=True)
+class _Without:
+    """Predictions of a string without some of its parts, standardised, less the prior mean."""
+
+    surrogate: GaussianSurrogate
+    row: Any
+    parts: _Parts
+
+    def predicted(self, gone: npt.NDArray[np.bool_]) -> FloatArray:
+        """Without the parts that are gone, ``m x parts``: m numbers."""
+        blocks = [self._encoded(gone[start : start + BLOCK]) for start in range(0, len(gone), BLOCK)]
+        return np.concatenate([_added(self.surrogate, block) for block in blocks])
+
+    def _encoded(self, gone: npt.NDArray[np.bool_]) -> Any:
+        row, parts, encoder = self.row, self.parts, self.surrogate.encoder
+        less: Any = None
+        if parts.symbols is not None:
+            encoded = self.surrogate.fitted.encoded
+            known: Any = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
+            # Where numbers mean something, one that stands for nothing lies beyond them.
+            beyond = len(encoder.alphabet) if isinstance(encoder, Encoder) else 0
+            groups = gone.astype(np.float64) @ parts.symbols > 0
+            less = masked(row.tokens if isinstance(row, TokensAndFeatures) else row, known, groups, beyond=beyond)
+        if parts.environments is not None:
+            of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder
+            featurizer = of.featurizer
+            fingerprint = featurizer.fingerprint if isinstance(featurizer, Fragprints) else featurizer
+            features = row.features if isinstance(row, TokensAndFeatures) else row
+            rest = parts.without(features, gone, fingerprint.counts)
+            less = rest if less is None else TokensAndFeatures(less, rest)
+        return less
+
+    def alone(self) -> FloatArray:
+        """By how much the prediction falls without each part."""
+        number = len(self.parts.names)
+        means = self.predicted(np.vstack([np.zeros((1, number), dtype=bool), np.eye(number, dtype=bool)]))
+        return means[0] - means[1:]
+
+    def shapley(self, rng: np.random.Generator) -> FloatArray:
+        """The mean of that over the orders in which parts are left out, exactly or over drawn ones."""
+        number = len(self.parts.names)
+        if number <= EXACT_PARTS:
+            subsets = np.arange(2**number)[:, None] >> np.arange(number) & 1 == 1
+            means, sizes = self.predicted(subsets), subsets.sum(1)
+            found = np.zeros(number)
+            for part in range(number):
+                before = np.flatnonzero(~subsets[:, part])
+                weights = 1.0 / (number * np.array([math.comb(number - 1, size) for size in sizes[before]]))
+                found[part] = weights @ (means[before] - means[before + (1 << part)])
+            return found
+        pairs = max(FEWEST_ORDERS, LEFT_OUT // number) // 2
+        drawn = rng.permuted(np.tile(np.arange(number), (pairs, 1)), axis=1)
+        orders = np.concatenate([drawn, drawn[:, ::-1]])
+        # Place of each part in each order; after k steps those at the places before k are gone.
+        places = np.argsort(orders, axis=1)
+        gone = places[:, None, :] < np.arange(1, number)[None, :, None]
+        ends = self.predicted(np.vstack([np.zeros(number, dtype=bool), np.ones(number, dtype=bool)]))
+        inner = self.predicted(gone.reshape(-1, number)).reshape(len(orders), number - 1)
+        means = np.hstack([np.full((len(orders), 1), ends[0]), inner, np.full((len(orders), 1), ends[1])])
+        found = np.zeros((len(orders), number))
+        np.put_along_axis(found, orders, means[:, :-1] - means[:, 1:], axis=1)
+        return found.mean(0)
 
 
 def _added(surrogate: GaussianSurrogate, encoded: Any) -> FloatArray:

@@ -137,7 +137,7 @@ class Rests:
         predicted, prior = scale.show(found.prediction), scale.show(found.prior_mean)
         if scale.log10:
             predicted += f" ({shown_number(10**found.prediction)}{f' {scale.unit}' if scale.unit else ''})"
-        if found.method != "shares":
+        if found.method == "leave-one-out":
             return (
                 f"{predicted} is predicted now, {prior} of a string like none that was measured. Colours say by how "
                 f"much the prediction would change without each of the {part}; these changes do not sum to it."

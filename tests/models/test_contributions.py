@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from rdkit import Chem
@@ -90,13 +93,54 @@ def test_leaving_a_symbol_out_is_to_predict_a_string_with_one_that_nobody_has(ke
     gp = StringGP(kernel)
     gp.fit(TEXTS, [3.0 + text.count("AC") for text in TEXTS], rng=np.random.default_rng(1))
     found = contributions_of(gp, "ACGTACG", "leave-one-out")
+    assert found.method == "leave-one-out"
     changed = ["ACGTACG"[:index] + "#" + "ACGTACG"[index + 1 :] for index in range(7)]
     expected = gp.predict(["ACGTACG"])[0][0] - gp.predict(changed)[0]
     np.testing.assert_allclose(found.values, expected, atol=1e-8)
-    assert (found.method, contributions_of(gp, "ACGTACG").method) == (
-        "leave-one-out",
-        "leave-one-out" if isinstance(kernel, NgramKernel) else "shares",
-    )
+
+
+@pytest.mark.parametrize("name", ["ngrams", "hamming"])
+def test_shapley_values_are_means_over_all_orders_of_leaving_out(name: str) -> None:
+    gp, _ = fitted(name)
+    texts = [text[:5] for text in TEXTS] if name == "ngrams" else TEXTS
+    string = texts[0]
+    found = contributions_of(gp, string)
+    assert found.method == "shapley"
+    # Predictions of strings with some symbols that nobody has, one at a time.
+    predicted: dict[frozenset[int], float] = {}
+
+    def without(gone: frozenset[int]) -> float:
+        if gone not in predicted:
+            text = "".join("#" if index in gone else symbol for index, symbol in enumerate(string))
+            predicted[gone] = float(gp.predict([text])[0][0])
+        return predicted[gone]
+
+    number = len(string)
+    for part in range(number) if name == "ngrams" else (0, 4):
+        others = [index for index in range(number) if index != part]
+        expected = 0.0
+        for size in range(number):
+            weight = 1.0 / (number * math.comb(number - 1, size))
+            for gone in map(frozenset, itertools.combinations(others, size)):
+                expected += weight * (without(gone) - without(gone | {part}))
+        assert found.values[part] == pytest.approx(expected, abs=1e-7)
+    assert found.values.sum() == pytest.approx(without(frozenset()) - without(frozenset(range(number))), abs=1e-7)
+
+
+def test_drawn_orders_come_close_to_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    gp, keys = fitted("ngrams+counts")
+    key = next(key for key in keys if Chem.MolFromSmiles(key).GetNumAtoms() == 10)
+    exact = contributions_of(gp, key)
+    assert exact.method == "shapley"
+    monkeypatch.setattr("seqopt.models.contributions.EXACT_PARTS", 5)
+    drawn = contributions_of(gp, key)
+    largest = np.abs(exact.values).max()
+    assert 0.0 < np.abs(drawn.values - exact.values).max() < 0.1 * largest
+    assert drawn.values.sum() == pytest.approx(exact.values.sum())
+    # The same orders each time, others from another generator.
+    np.testing.assert_array_equal(contributions_of(gp, key).values, drawn.values)
+    other = contributions_of(gp, key, rng=np.random.default_rng(5))
+    assert 0.0 < np.abs(drawn.values - other.values).max() < 0.1 * largest
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -104,8 +148,8 @@ def test_leaving_an_atom_out_takes_its_environments_away(counts: bool) -> None:
     featurizer = MorganFingerprint(counts=counts, size=256)
     gp = smooth_gp(featurizer, 5.0)
     gp.fit(KEYS, [crippen(key).sum() for key in KEYS], rng=np.random.default_rng(1))
-    found = contributions_of(gp, KEYS[6])
-    assert found.method == "leave-one-out"
+    assert contributions_of(gp, KEYS[6]).method == "shapley"
+    found = contributions_of(gp, KEYS[6], "leave-one-out")
     row = featurizer([KEYS[6]]).toarray()[0]
     environments = featurizer.environments(KEYS[6])
     for atom, value in enumerate(found.values):
@@ -172,7 +216,7 @@ def test_what_cannot_say_says_so() -> None:
     with pytest.raises(ModelError, match="has not been fitted yet"):
         contributions_of(gp, "A")
     gp.fit(TEXTS, [float(text.count("A")) for text in TEXTS], rng=np.random.default_rng(1))
-    with pytest.raises(ModelError, match="it has no shares, take leave-one-out"):
+    with pytest.raises(ModelError, match="it has no shares, take shapley or leave-one-out"):
         contributions_of(gp, TEXTS[0], "shares")
     codons = SURROGATES["codons"].build()
     codons.fit(["ATGGCC", "ATGGCA", "ATGAAA"], [1.0, 2.0, 3.0], rng=np.random.default_rng(1))

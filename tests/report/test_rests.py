@@ -196,6 +196,8 @@ def test_words_say_how_the_prediction_comes_about() -> None:
     log10 = scale_of([rests], "IC50", log10=True, unit="nM")
     assert log10.named == "log10 IC50 (nM)"
     assert "2.250 (178 nM) is predicted now" in rests.words(log10)
+    shapley = Rests.of(contributions(list("AB"), [0.5, -0.25], method="shapley"), "AB", "AB", "text")
+    assert shapley.words(log10) == rests.words(log10)
     left_out = Rests.of(contributions(list("AB"), [0.5, -0.25], method="leave-one-out"), "AB", "AB", "text")
     assert "these changes do not sum to it" in left_out.words(log10)
 

@@ -237,7 +237,8 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
 def _print_contributions(found: Contributions, what: str, key: str) -> None:
     from seqopt.data import shown_number
 
-    by = "they sum to the prediction" if found.method == "shares" else "by how much it would change without each"
+    alone = found.method == "leave-one-out"
+    by = "by how much it would change without each" if alone else "they sum to the prediction"
     console.print(
         f"rests on ({escape(what)}): {shown_number(found.prior_mean)} of a string like none that was measured, and "
         f"what each {found.unit} adds ({by})"
