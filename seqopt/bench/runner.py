@@ -28,7 +28,9 @@ Job = TypeVar("Job")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, width of its vector registers, cores and platform, for the record of a measurement."""
+    """Processor, width of its vector registers, cores, GPU if any, and platform, for the record of a measurement."""
+    import torch
+
     from seqopt.kernels.engines.compiled import REGISTER_BYTES
 
     model = platform.processor()
@@ -43,6 +45,7 @@ def machine() -> dict[str, Any]:
         "vector_bits": 8 * REGISTER_BYTES,
         "cores": os.cpu_count(),
         "platform": platform.platform(aliased=True, terse=True),
+        **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
     }
 
 
@@ -52,9 +55,12 @@ def machine_line(machine: dict[str, Any]) -> str:
     Example:
         >>> machine_line({"processor": "AMD EPYC", "vector_bits": 256, "cores": 2, "platform": "Linux"})
         'AMD EPYC with vectors of 256 bits, 2 cores, Linux'
+        >>> machine_line({"processor": "Xeon", "cores": 16, "gpu": "NVIDIA H100", "platform": "Linux"})
+        'Xeon, 16 cores, NVIDIA H100, Linux'
     """
     vectors = f" with vectors of {machine['vector_bits']} bits" if "vector_bits" in machine else ""
-    return f"{machine['processor']}{vectors}, {machine['cores']} cores, {machine['platform']}"
+    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
+    return f"{machine['processor']}{vectors}, {machine['cores']} cores{gpu}, {machine['platform']}"
 
 
 def source_digest() -> str:

@@ -320,11 +320,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(list(argv or []))
     if not options.report_only:
         record = header(list(argv or []), "vae")
-        if options.device != "cpu":
-            import torch
-
-            if torch.cuda.is_available():
-                record["machine"]["gpu"] = torch.cuda.get_device_name()
         measured = {run["task"] for run in read_records(options.results, FIELDS)}
         for name in options.tasks:
             if name in measured and model_path(name).exists():

@@ -40,6 +40,9 @@ def main(argv: list[str] | None = None) -> int:
         _complain(str(error))
         return 2
     except Exception as error:
+        if _interrupted(error):
+            _complain(f"interrupted; while it stopped, {type(error).__name__}: {error}")
+            return 130
         # Typer's usage errors have no public base class that all its versions share.
         show, status = getattr(error, "show", None), getattr(error, "exit_code", None)
         if callable(show) and isinstance(status, int):
@@ -61,6 +64,16 @@ def main(argv: list[str] | None = None) -> int:
 def _complain(message: str) -> None:
     # Plain text: a message may hold brackets ([nH]) that a markup renderer would swallow.
     print(f"seqopt: {message}", file=sys.stderr)
+
+
+def _interrupted(error: BaseException) -> bool:
+    """Whether an error came up while an interruption was handled: one that hits code between lock and release, say."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KeyboardInterrupt):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

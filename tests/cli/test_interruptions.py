@@ -35,3 +35,23 @@ def test_an_interrupted_suggestion_says_whether_anything_has_changed(
         assert store.check() == []
         assert (store.state > before) == kept
     assert ("what was suggested is kept" if kept else "nothing was suggested, and the campaign is as it was") in said
+
+
+def test_an_error_that_an_interruption_causes_ends_like_the_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("library.smi").write_text("CCO\nCCN\nCCCO\nCCCN\n")
+    assert main(["campaign", "new", "a", "--pool", "library.smi", "--objective-name", "y", "--batch", "2"]) == 0
+
+    def interrupted(self: Session, *arguments: object, **options: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            # As the end of a lock's block does where a signal came before its beginning was over.
+            raise RuntimeError("release unlocked lock")
+
+    monkeypatch.setattr(Session, "suggest", interrupted)
+    capsys.readouterr()
+    assert main(["campaign", "suggest"]) == 130
+    assert "interrupted; while it stopped, RuntimeError: release unlocked lock" in capsys.readouterr().err

@@ -248,6 +248,7 @@ def read_runs(results: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str
 
 
 ADDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "space": {"CodonSpace": {"upstream": "", "downstream": ""}},
     "surrogate": {"StringGP": {"priors": True, "noise": None}},
     "acquisition": {"LogExpectedImprovement": {"incumbent": "mean"}},
     "search": {"GeneticSearch": {"elitist": True, "novel": True}},

@@ -119,8 +119,6 @@ def _record(argv: Sequence[str]) -> dict[str, Any]:
     record["threads"] = torch.get_num_threads()
     if (version := gauche.installed()) is not None:
         record["versions"]["gauche"] = version
-    if torch.cuda.is_available():
-        record["machine"]["gpu"] = torch.cuda.get_device_name()
     return record
 
 

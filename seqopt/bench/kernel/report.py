@@ -379,6 +379,38 @@ def _gpu_table(section: dict[str, Any]) -> Table:
     )
 
 
+def _gpu_few_table(section: dict[str, Any]) -> Table:
+    lines: list[tuple[str, ...]] = []
+    threads = sorted({row["threads"] for row in section["rows"] if row["engine"] == "cpu"})
+    for (length, strings, columns, derivative), rows in _by(
+        [{"columns": 0, **row} for row in section["rows"]], "mean_length", "strings", "columns", "derivative"
+    ).items():
+        *cpu, cuda = rows
+        lines.append(
+            (
+                f"{length:,.0f}",
+                f"{strings}" if not columns else f"{strings} with {columns} others",
+                "yes" if derivative else "no",
+                *(f"{median(row):.3g}" for row in rows),
+                *(f"{ratio(row, cuda):.2g}" for row in cpu),
+            )
+        )
+    named = [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    return Table(
+        f"Few long strings: seconds by `cpu` engine and by `cuda` ({section['record']['machine'].get('gpu', 'a GPU')})",
+        (
+            "letters",
+            "strings",
+            "derivative",
+            *(f"cpu, {name}" for name in named),
+            "cuda",
+            *(f"times {name}" for name in named),
+        ),
+        lines,
+        f"Random DNA strings, order {section['rows'][0]['order']}, float64; a whole call.",
+    )
+
+
 def _fit_table(section: dict[str, Any]) -> Table:
     return Table(
         "Marginal-likelihood fits to penalised logP",
@@ -437,6 +469,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], Table]] = {
     "features": _features_table,
     "sharing": _sharing_table,
     "gpu": _gpu_table,
+    "gpu-few": _gpu_few_table,
     "fit": _fit_table,
     "nodes": _nodes_table,
 }

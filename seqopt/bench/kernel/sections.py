@@ -308,6 +308,32 @@ def compare_gpu(settings: Settings) -> Result:
     return {"rows": interleaved(cases, settings.sweep_rounds), "differences_from_cpu": differences}
 
 
+def compare_gpu_on_few(settings: Settings) -> Result:
+    """As `compare_gpu`, of so few strings, and so long ones, that most of the GPU has nothing to do."""
+    from seqopt.kernels.engines import check_engine
+
+    try:
+        check_engine("cuda")
+    except InputError as error:
+        return {"rows": [], "unavailable": str(error)}
+    few, more = max(2, settings.gpu_strings // 32), max(3, settings.gpu_strings // 8)
+    longest = settings.gpu_lengths[-1]
+    cases: list[Case] = []
+    for length in (longest, 3 * longest):
+        strings = random_strings(more, length, DNA, settings.seed)
+        proposed = random_strings(3 * more, length, DNA, settings.seed)
+        found = [(strings.take(slice(0, count)), None) for count in (few, more)]
+        for a, b in [*found, (proposed, strings.take(slice(0, few)))]:
+            for derivative in (False, True) if b is None else (False,):
+                for engine, threads in (*(("cpu", count) for count in settings.threads), ("cuda", 1)):
+                    options: Row = {"derivative": derivative, "threads": threads, "dtype": "float64"}
+                    if b is None:
+                        cases.append(gram_case(engine, a, settings.order, **options))
+                    else:
+                        cases.append(cross_case(engine, a, b, settings.order, **options))
+    return {"rows": interleaved(cases, settings.sweep_rounds)}
+
+
 def _gpu_difference(strings: EncodedStrings, order: int, precision: str) -> float:
     """As `_check`, of the `cuda` engine from the `cpu` engine in double precision."""
     expected = order_sums(strings, None, 0.5, order, derivative=True, engine="cpu")
@@ -441,6 +467,7 @@ SECTIONS: dict[str, Callable[[Settings], Result]] = {
     "features": compare_features,
     "sharing": compare_sharing,
     "gpu": compare_gpu,
+    "gpu-few": compare_gpu_on_few,
     "fit": fit_models,
     "nodes": fit_by_nodes,
 }

@@ -69,6 +69,10 @@ fewer, what it saves 16 cores in a call (some ten milliseconds) does not pay for
 GPU_SPEED = 75.0
 """How many cores an NVIDIA GPU is assumed to do the work of: an H100 that of 60 to 170 (docs/performance.md)."""
 
+GPU_PAIRS = 40.0
+"""How many pairs a core does while a GPU does one: few pairs of long strings leave it idle, and a lane of it
+is slow. In double precision an H100 takes as long as a core for 22 to 57 pairs (docs/performance.md)."""
+
 MULTIPLICATIONS_PER_CELL = 1.7
 """Multiplications of features that take as long as a cell of the dynamic program, at one order."""
 
@@ -312,7 +316,10 @@ def _cheapest(
     # Where there is no GPU, Triton need not even be looked for; nor in a forked child, where CUDA cannot start.
     if cells > GPU_CELLS and torch.cuda.is_available() and not torch.cuda._is_in_bad_fork():
         # The others' costs are those of one thread, whose number divides them all.
-        costs["cuda"] = costs["cpu"] * threads / GPU_SPEED
+        longest = order * float(a.lengths.max()) * float(columns.lengths.max())
+        costs["cuda"] = (
+            MULTIPLICATIONS_PER_CELL * (1.0 + derivative) * threads * max(cells / GPU_SPEED, GPU_PAIRS * longest)
+        )
     if _why_not(ENGINES["features"]) is None:
         from seqopt.kernels.engines import features
 

@@ -316,16 +316,25 @@ def test_a_missing_extra_is_named():
 
 
 @pytest.mark.parametrize(
-    ("count", "threads", "expected"), [(400, 2, "cuda"), (400, 16, "cuda"), (400, 100, "cpu"), (60, 2, "cpu")]
+    ("count", "length", "threads", "expected"),
+    [
+        (400, 60, 2, "cuda"),
+        (400, 60, 16, "cuda"),
+        (400, 60, 100, "cpu"),
+        (60, 60, 2, "cpu"),
+        # A few pairs of long strings are much work, but leave most of a GPU idle.
+        (16, 2000, 1, "cuda"),
+        (16, 2000, 4, "cpu"),
+    ],
 )
 def test_auto_takes_the_gpu_for_large_problems_that_the_cores_would_take_longer_for(
-    count, threads, expected, monkeypatch
+    count, length, threads, expected, monkeypatch
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: False)
     monkeypatch.setattr(engines, "_why_not", lambda module: None)
     rng = np.random.default_rng(5)
-    proteins = Encoder().encode(["".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 60)) for _ in range(count)])
+    proteins = Encoder().encode(["".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), length)) for _ in range(count)])
     assert engines._cheapest(proteins, None, 5, False, threads) == expected
 
 

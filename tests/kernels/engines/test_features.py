@@ -10,6 +10,7 @@ from math import inf
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -355,6 +356,7 @@ def test_too_many_features_are_refused():
     ],
 )
 def test_auto_takes_features_where_they_cost_less(alphabet, length, count, expected, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     rng = np.random.default_rng(8)
     strings = Encoder().encode(["".join(rng.choice(list(alphabet), length)) for _ in range(count)])
     assert engines._cheapest(strings, None, 5, False) == expected
