@@ -3,7 +3,7 @@
 Molecules of ZINC, logP penalised by synthetic accessibility and rings (`penalized_logp`), the surrogate ``minmax``.
 ``shares``: with 200 known values, a batch of 100 is chosen among all; of its members, how many are among the ``keep``
 candidates that each prefilter puts first, for several ``keep``, and how many are in the batch that is chosen from
-these. ``searches``: 20 random molecules, then batches, with and without; the best value in the end.
+these. ``searches``: 20 random molecules, then batches, with and without; the regret after each.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from seqopt.bench.records import append_record, read_records
+from seqopt.bench.runner import header
 
 PREFILTERS = ("lfbo", "mean")
 FIELDS = ["job"]
@@ -93,7 +94,7 @@ def _shortlist(pool: Any, strings: Sequence[str], values: Any, by: str, keep: in
 
 
 def search(size: int, seed: int, prefilter: str, keep: int, batches: int, batch: int) -> dict[str, Any]:
-    """One search, and its best value.
+    """One search: its best value, and its regrets after each batch, that of random molecules first.
 
     Args:
         size: Molecules of ZINC that make the pool.
@@ -110,12 +111,13 @@ def search(size: int, seed: int, prefilter: str, keep: int, batches: int, batch:
     pool, score = _pool(size, seed), resolve_objective("penalized_logp")
     chosen = None if prefilter == "none" else Prefilter(prefilter, keep)
     optimizer = Optimizer(pool, strategy=ModelBased("minmax", "gibbon", prefilter=chosen), initial=20, seed=seed)
+    bests = []
     for number in range(batches + 1):
         strings = optimizer.ask(batch if number else 20)
         optimizer.tell(strings, score(list(strings)))
-    best = optimizer.best
+        bests.append(float(optimizer.best.value))
     top = float(max(score(list(pool.strings))))
-    return {"best": float(best.value), "regret": top - float(best.value)}
+    return {"best": bests[-1], "regret": top - bests[-1], "regrets": [top - best for best in bests]}
 
 
 def table(runs: Sequence[dict[str, Any]]) -> str:
@@ -129,24 +131,25 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     rows: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    regrets: dict[tuple[Any, ...], list[float]] = {}
+    regrets: dict[tuple[Any, ...], list[list[float]]] = {}
     for run in runs:
         job = run["job"]
         if job["what"] == "shares":
             for one in run["result"]:
                 rows.setdefault((job["size"], one["prefilter"], one["keep"]), []).append(one)
         else:
-            name = (job["size"], job["prefilter"], job["keep"])
-            regrets.setdefault(name, []).append(run["result"]["regret"])
+            name = (job["size"], job["prefilter"], job["keep"], job["batches"], job["batch"])
+            regrets.setdefault(name, []).append(run["result"]["regrets"])
     for (size, by, keep), ones in rows.items():
         cells = [_shown([one[name] for one in ones]) for name in ("survives", "chosen")]
         lines.append(f"| {size:,} | {by} | {keep:,} | {' | '.join(cells)} | {len(ones)} |")
-    if regrets:
-        lines += ["", "| pool | prefilter | keep | regret | seeds |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {size:,} | {by} | {keep:,} | {_shown(found)} | {len(found)} |"
-            for (size, by, keep), found in regrets.items()
-        ]
+    for (size, by, keep, batches, batch), found in regrets.items():
+        spent = [20 + batch * number for number in range(batches + 1)]
+        head = f"| pool | prefilter | keep | {' | '.join(f'regret after {number:,}' for number in spent)} | seeds |"
+        if head not in lines:
+            lines += ["", head, "|---" * (4 + len(spent)) + "|"]
+        cells = [_shown(at) for at in zip(*found, strict=True)]
+        lines.append(f"| {size:,} | {by} | {keep:,} | {' | '.join(cells)} | {len(found)} |")
     return "\n".join(lines)
 
 
@@ -168,20 +171,21 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 0 (default 5)")
     parser.add_argument("--out", type=Path, default=Path("results/prefilter.jsonl"), help="JSON lines, appended to")
     options = parser.parse_args(list(argv))
+    record = header(list(argv), "prefilter")
     for seed in range(options.seeds):
         if "shares" in options.what:
             job: dict[str, Any] = {"what": "shares", "size": options.size, "seed": seed, "keep": options.keep}
             job |= {"known": options.known, "batch": options.batch}
             if not _there(options.out, job):
                 found: Any = shares(options.size, seed, options.keep, options.known, options.batch)
-                append_record(options.out, {"job": job, "result": found}, FIELDS)
+                append_record(options.out, {"job": job, "result": found, "record": record}, FIELDS)
                 print(f"shares, seed {seed}", flush=True)
         for by in ("none", *PREFILTERS) if "searches" in options.what else ():
             job = {"what": "searches", "size": options.size, "seed": seed, "prefilter": by}
             job |= {"keep": options.search_keep, "batches": options.batches, "batch": options.batch}
             if not _there(options.out, job):
                 found = search(options.size, seed, by, options.search_keep, options.batches, options.batch)
-                append_record(options.out, {"job": job, "result": found}, FIELDS)
+                append_record(options.out, {"job": job, "result": found, "record": record}, FIELDS)
                 print(f"searches, {by}, seed {seed}: regret {found['regret']:.2f}", flush=True)
     print(table(read_records(options.out, FIELDS)))
 
