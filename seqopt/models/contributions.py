@@ -12,7 +12,8 @@ all environments away that hold it. There are three methods, and a result says w
   orders in which the parts can be left out one after the other, when it is a part's turn (Shapley 1953). What several
   parts do only together is shared among them, and the contributions sum to the prediction less that of a string of
   which nothing is left. Of strings with more than `EXACT_PARTS` parts an average over drawn orders, each with its
-  reverse (Castro et al. 2009, Mitchell et al. 2022).
+  reverse (Castro et al. 2009, Mitchell et al. 2022). Of a model whose draws have several kernels, those that have
+  shares contribute these.
 - ``"leave-one-out"``: by how much the prediction falls without a part alone (Riniker and Landrum 2013). What several
   parts do only together is counted for each of them, so these do not sum to the prediction.
 
@@ -195,19 +196,7 @@ def contributions_of(
     mean = surrogate.predict([string])[0]
     offset, unit = surrogate.units
     prior = offset + unit * float(state.mean([string]).mean())
-    found = _shares(surrogate, row, parts) if method in (None, "shares") else None
-    used: Method = "shares"
-    if found is None:
-        if method == "shares":
-            raise ModelError(
-                "the kernel is not a sum over parts of a string: it has no shares, take shapley or leave-one-out"
-            )
-        used = method or "shapley"
-        without = _Without(surrogate, row, parts)
-        if used == "leave-one-out":
-            found = without.alone()
-        else:
-            found = without.shapley(np.random.default_rng(0) if rng is None else rng)
+    found, used = _by(method, _members(surrogate), surrogate, row, parts, rng)
     return Contributions(parts.unit, parts.names, unit * found, used, float(prior), float(np.asarray(mean)[0]))
 
 
@@ -271,20 +260,66 @@ class _Parts:
         return FeatureRows(sparse.csr_array(rows))
 
 
-def _shares(surrogate: GaussianSurrogate, row: Any, parts: _Parts) -> FloatArray | None:
-    """By shares, standardised; `None` where the kernel has none."""
+@dataclass(frozen=True)
+class _Member:
+    """One of the kernels that the draws of a model have.
+
+    Attributes:
+        evaluator: Of the kernel, of b draws of its parameters.
+        weights: What covariances with the n data count in the posterior mean, standardised, ``b x n``: means over all
+            draws of the model.
+    """
+
+    evaluator: KernelEvaluator
+    weights: FloatArray
+
+
+def _members(surrogate: GaussianSurrogate) -> list[_Member]:
+    """The kernels of a model that add to its predictions."""
     state = surrogate.fitted
     evaluator = state.evaluator
     members = [evaluator] if isinstance(evaluator, KernelEvaluator) else evaluator.members
-    found: list[FloatArray] = []
-    for member in members:
-        shares = _of_kernel(member.kernel, row, state.encoded, parts)
-        if shares is None:
-            return None
-        found += list(shares.reshape(-1, *shares.shape[-2:]))
     index = list(range(state.draws)) if isinstance(evaluator, KernelEvaluator) else evaluator.index
-    weights = (state.scale[:, None] * state.alpha).numpy()
-    return np.mean([found[place % len(found)] @ own for place, own in zip(index, weights, strict=True)], axis=0)
+    weights = (state.scale[:, None] * state.alpha).numpy() / state.draws
+    whole = np.zeros((sum(member.draws for member in members), weights.shape[1]))
+    np.add.at(whole, np.array(index) % len(whole), weights)
+    starts = np.cumsum([0, *(member.draws for member in members)])
+    found = [
+        _Member(member, whole[start:end]) for member, start, end in zip(members, starts[:-1], starts[1:], strict=True)
+    ]
+    return [member for member in found if member.weights.any()]
+
+
+def _by(
+    method: Method | None,
+    members: Sequence[_Member],
+    surrogate: GaussianSurrogate,
+    row: Any,
+    parts: _Parts,
+    rng: np.random.Generator | None,
+) -> tuple[FloatArray, Method]:
+    """Contributions, standardised, and how they were worked out."""
+    total = np.zeros(len(parts.names))
+    rest = list(members)
+    if method in (None, "shares"):
+        rest = []
+        for member in members:
+            shares = _of_kernel(member.evaluator.kernel, row, surrogate.fitted.encoded, parts)
+            if shares is None:
+                rest.append(member)
+            else:
+                flat = shares.reshape(-1, *shares.shape[-2:])
+                total += np.einsum("bpn,bn->p", flat, member.weights)
+        if not rest:
+            return total, "shares"
+        if method == "shares":
+            raise ModelError(
+                "the kernel is not a sum over parts of a string: it has no shares, take shapley or leave-one-out"
+            )
+    without = _Without(rest, surrogate, row, parts)
+    if method == "leave-one-out":
+        return without.alone(), method
+    return total + without.shapley(np.random.default_rng(0) if rng is None else rng), "shapley"
 
 
 def _of_kernel(kernel: Any, row: Any, others: Any, parts: _Parts) -> FloatArray | None:
@@ -309,8 +344,9 @@ def _of_kernel(kernel: Any, row: Any, others: Any, parts: _Parts) -> FloatArray 
 
 @dataclass(frozen=True)
 class _Without:
-    """Predictions of a string without some of its parts, standardised, less the prior mean."""
+    """What some kernels add to the prior mean of a string without some of its parts, standardised."""
 
+    members: Sequence[_Member]
     surrogate: GaussianSurrogate
     row: Any
     parts: _Parts
@@ -318,7 +354,16 @@ class _Without:
     def predicted(self, gone: npt.NDArray[np.bool_]) -> FloatArray:
         """Without the parts that are gone, ``m x parts``: m numbers."""
         blocks = [self._encoded(gone[start : start + BLOCK]) for start in range(0, len(gone), BLOCK)]
-        return np.concatenate([_added(self.surrogate, block) for block in blocks])
+        return np.concatenate([self._added(block) for block in blocks])
+
+    def _added(self, encoded: Any) -> FloatArray:
+        others = self.surrogate.fitted.encoded
+        width = max(encoded.width, others.width)
+        encoded, found = encoded.padded(width), np.zeros(len(encoded))
+        for member in self.members:
+            rows = member.evaluator.cross(encoded, others).astype(np.float64)
+            found += np.einsum("bmn,bn->m", rows.reshape(-1, *rows.shape[-2:]), member.weights)
+        return found
 
     def _encoded(self, gone: npt.NDArray[np.bool_]) -> Any:
         row, parts, encoder = self.row, self.parts, self.surrogate.encoder
@@ -369,15 +414,6 @@ class _Without:
         found = np.zeros((len(orders), number))
         np.put_along_axis(found, orders, means[:, :-1] - means[:, 1:], axis=1)
         return found.mean(0)
-
-
-def _added(surrogate: GaussianSurrogate, encoded: Any) -> FloatArray:
-    """What the data add to the prior mean at encoded strings, mean over draws, standardised."""
-    state = surrogate.fitted
-    width = max(encoded.width, state.encoded.width)
-    encoded = encoded.padded(width)
-    rows = state.unconditioned.prior_rows(encoded, state.evaluator.self_similarity(encoded))
-    return (state.alpha[:, None] @ rows)[:, 0].mean(0).numpy()
 
 
 def _count_atoms(smiles: str) -> int:

@@ -13,7 +13,7 @@ from rdkit.Chem import rdMolDescriptors
 from seqopt.encoding import Encoder, FeatureEncoder, MorganFingerprint
 from seqopt.errors import ModelError
 from seqopt.kernels import NgramKernel, SubsequenceKernel
-from seqopt.models import Contributions, StringGP, contributions_of
+from seqopt.models import Contributions, StringGP, contributions, contributions_of
 from seqopt.models.contributions import atoms_of_symbols
 from seqopt.models.registry import SURROGATES, smooth_gp
 
@@ -125,6 +125,21 @@ def test_shapley_values_are_means_over_all_orders_of_leaving_out(name: str) -> N
                 expected += weight * (without(gone) - without(gone | {part}))
         assert found.values[part] == pytest.approx(expected, abs=1e-7)
     assert found.values.sum() == pytest.approx(without(frozenset()) - without(frozenset(range(number))), abs=1e-7)
+
+
+def test_of_a_mixture_kernels_contribute_what_each_has() -> None:
+    gp = SURROGATES["mixture"].build()
+    gp.fit(TEXTS, [text.count("AC") + 0.5 * text.count("G") for text in TEXTS], rng=np.random.default_rng(1))
+    kernels = {type(member.evaluator.kernel).__name__ for member in contributions._members(gp)}
+    assert len(kernels) > 1
+    found = contributions_of(gp, TEXTS[0])
+    assert found.method == ("shapley" if kernels - {"SubsequenceKernel", "OneHotKernel"} else "shares")
+    none, whole = gp.predict(["#" * 9, TEXTS[0]])[0]
+    assert found.values.sum() == pytest.approx(whole - none, abs=1e-6)
+    # Where all are asked for, shares of kernels are replaced by what leaving symbols out says of them.
+    every = contributions_of(gp, TEXTS[0], "shapley")
+    assert every.values.sum() == pytest.approx(whole - none, abs=1e-6)
+    assert np.corrcoef(every.values, found.values)[0, 1] > 0.9
 
 
 def test_drawn_orders_come_close_to_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
