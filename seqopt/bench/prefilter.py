@@ -143,13 +143,17 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
     for (size, by, keep), ones in rows.items():
         cells = [_shown([one[name] for one in ones]) for name in ("survives", "chosen")]
         lines.append(f"| {size:,} | {by} | {keep:,} | {' | '.join(cells)} | {len(ones)} |")
-    for (size, by, keep, batches, batch), found in regrets.items():
-        spent = [20 + batch * number for number in range(batches + 1)]
-        head = f"| pool | prefilter | keep | {' | '.join(f'regret after {number:,}' for number in spent)} | seeds |"
-        if head not in lines:
-            lines += ["", head, "|---" * (4 + len(spent)) + "|"]
-        cells = [_shown(at) for at in zip(*found, strict=True)]
-        lines.append(f"| {size:,} | {by} | {keep:,} | {' | '.join(cells)} | {len(found)} |")
+    for budget in dict.fromkeys((batches, batch) for *_, batches, batch in regrets):
+        spent = [20 + budget[1] * number for number in range(budget[0] + 1)]
+        lines += [
+            "",
+            f"| pool | prefilter | keep | {' | '.join(f'regret after {number:,}' for number in spent)} | seeds |",
+        ]
+        lines += ["|---" * (4 + len(spent)) + "|"]
+        for (size, by, keep, *of), found in regrets.items():
+            if tuple(of) == budget:
+                cells = [_shown(at) for at in zip(*found, strict=True)]
+                lines.append(f"| {size:,} | {by} | {keep:,} | {' | '.join(cells)} | {len(found)} |")
     return "\n".join(lines)
 
 

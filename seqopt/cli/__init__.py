@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         _complain(str(error))
         return 2
     except Exception as error:
-        if _interrupted(error):
+        if _interrupted(error) and not debug:
             _complain(f"interrupted; while it stopped, {type(error).__name__}: {error}")
             return 130
         # Typer's usage errors have no public base class that all its versions share.
@@ -68,11 +68,13 @@ def _complain(message: str) -> None:
 
 def _interrupted(error: BaseException) -> bool:
     """Whether an error came up while an interruption was handled: one that hits code between lock and release, say."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KeyboardInterrupt):
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, KeyboardInterrupt):
             return True
-        seen = seen.__cause__ or seen.__context__
+        if one is not None:
+            waiting += [one.__cause__, one.__context__]
     return False
 
 

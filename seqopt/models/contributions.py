@@ -2,8 +2,9 @@ r"""What a prediction rests on: how much each symbol of a string, or atom of a m
 
 The posterior mean of a Gaussian process at x is :math:`m(x) + \sum_j \alpha_j k(x, x_j)`. Where the kernel is a sum
 over what x holds, so is what the data add to the prior mean m, and every term belongs to symbols or atoms
-(`seqopt.kernels.shares`). For any other kernel, a symbol is left out by one that matches nothing, and an atom by taking
-all environments away that hold it. There are three methods, and a result says which was used:
+(`seqopt.kernels.shares`). For any other kernel, symbols are left out by writing in their places one symbol that no
+measured string holds, and atoms by taking all environments away that hold them. There are three methods, and a result
+says which was used:
 
 - ``"shares"``: the contributions sum to the prediction less the prior mean. For a kernel without a divisor (counts of
   sub-sequences without normalisation, symbols at positions) they are exact in every sense; for the normalised
@@ -12,8 +13,8 @@ all environments away that hold it. There are three methods, and a result says w
   orders in which the parts can be left out one after the other, when it is a part's turn (Shapley 1953). What several
   parts do only together is shared among them, and the contributions sum to the prediction less that of a string of
   which nothing is left. Of strings with more than `EXACT_PARTS` parts an average over drawn orders, each with its
-  reverse (Castro et al. 2009, Mitchell et al. 2022). Of a model whose draws have several kernels, those that have
-  shares contribute these.
+  reverse (Castro et al. 2009, Mitchell et al. 2022), of more than `MOST_PLAYERS` with several in a row as one. Of a
+  model whose draws have several kernels, those that have shares contribute these.
 - ``"leave-one-out"``: by how much the prediction falls without a part alone (Riniker and Landrum 2013). What several
   parts do only together is counted for each of them, so these do not sum to the prediction.
 
@@ -69,10 +70,14 @@ SAME = 1e-6
 EXACT_PARTS = 10
 """Most parts of which all subsets are left out: 1,024 predictions."""
 
-LEFT_OUT = 8192
-"""Predictions with parts left out that orders are drawn for; at least `FEWEST_ORDERS` orders are."""
+EVALUATIONS = 8192
+"""Predictions with parts left out that orders are drawn for."""
 
-FEWEST_ORDERS = 16
+FEWEST_ORDERS = 8
+"""Orders that are drawn at least."""
+
+MOST_PLAYERS = 256
+"""Most parts that are left out one by one; of longer strings several in a row are left out together."""
 
 BLOCK = 512
 """Predictions at a time, which bounds the memory."""
@@ -107,7 +112,8 @@ class Contributions:
 
         By ``"shares"`` it is 0, but for rounding and what belongs to no atom: functional groups that are counted, and
         bonds and brackets where the text of a SMILES is compared, too. By ``"shapley"`` it is what is predicted of a
-        string of which nothing is left, less the prior mean: the same, and little more.
+        string of which nothing is left, less the prior mean: the same, and of short strings more, which are like
+        nothing of their length.
         """
         return self.prediction - self.prior_mean - float(self.values.sum())
 
@@ -159,7 +165,12 @@ class Contributions:
 
 
 def contributions_of(
-    surrogate: Any, string: str, method: Method | None = None, *, rng: np.random.Generator | None = None
+    surrogate: Any,
+    string: str,
+    method: Method | None = None,
+    *,
+    rng: np.random.Generator | None = None,
+    evaluations: int = EVALUATIONS,
 ) -> Contributions:
     """What a surrogate's prediction of a string rests on.
 
@@ -169,6 +180,7 @@ def contributions_of(
         method: ``"shares"``, ``"shapley"`` or ``"leave-one-out"``. Default: shares where the kernel has them, else
             Shapley values.
         rng: Draws the orders of ``"shapley"``. Default: the same ones each time.
+        evaluations: Predictions with parts left out that orders are drawn for; at least `FEWEST_ORDERS` orders are.
 
     Raises:
         ModelError: If the surrogate has not been fitted, or cannot say: other features, contexts, a model that is not a
@@ -196,7 +208,7 @@ def contributions_of(
     mean = surrogate.predict([string])[0]
     offset, unit = surrogate.units
     prior = offset + unit * float(state.mean([string]).mean())
-    found, used = _by(method, _members(surrogate), surrogate, row, parts, rng)
+    found, used = _by(method, _members(surrogate), surrogate, row, parts, rng, evaluations)
     return Contributions(parts.unit, parts.names, unit * found, used, float(prior), float(np.asarray(mean)[0]))
 
 
@@ -236,6 +248,15 @@ class _Parts:
             return cls("atom", names, None, environments)
         atoms = atoms_of_symbols(string, encoder.tokens.tokenizer.tokenize(string))
         return cls("atom", names, atoms == np.arange(len(names))[:, None], environments)
+
+    @property
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Which parts hold anything that is compared."""
+        found = np.zeros(len(self.names), dtype=np.bool_)
+        found[[atom for _, atoms in self.environments or () for atom in atoms]] = True
+        if self.symbols is not None:
+            found |= self.symbols.any(axis=1)
+        return found
 
     def belongs(self, columns: npt.NDArray[np.int64]) -> FloatArray:
         """How much of each of m columns belongs to each atom, ``m x atoms``: environments in equal shares."""
@@ -297,6 +318,7 @@ def _by(
     row: Any,
     parts: _Parts,
     rng: np.random.Generator | None,
+    evaluations: int,
 ) -> tuple[FloatArray, Method]:
     """Contributions, standardised, and how they were worked out."""
     total = np.zeros(len(parts.names))
@@ -319,7 +341,7 @@ def _by(
     without = _Without(rest, surrogate, row, parts)
     if method == "leave-one-out":
         return without.alone(), method
-    return total + without.shapley(np.random.default_rng(0) if rng is None else rng), "shapley"
+    return total + without.shapley(np.random.default_rng(0) if rng is None else rng, evaluations), "shapley"
 
 
 def _of_kernel(kernel: Any, row: Any, others: Any, parts: _Parts) -> FloatArray | None:
@@ -351,10 +373,66 @@ class _Without:
     row: Any
     parts: _Parts
 
-    def predicted(self, gone: npt.NDArray[np.bool_]) -> FloatArray:
-        """Without the parts that are gone, ``m x parts``: m numbers."""
-        blocks = [self._encoded(gone[start : start + BLOCK]) for start in range(0, len(gone), BLOCK)]
-        return np.concatenate([self._added(block) for block in blocks])
+    def alone(self) -> FloatArray:
+        """By how much the prediction falls without each part."""
+        number = len(self.parts.names)
+        means = self._blocks(1 + number, lambda rows: rows[:, None] == np.arange(1, number + 1))
+        return means[0] - means[1:]
+
+    def shapley(self, rng: np.random.Generator, evaluations: int) -> FloatArray:
+        """The mean of that over the orders in which parts are left out, exactly or over drawn ones.
+
+        Parts that the model does not see contribute nothing. Of more than `MOST_PLAYERS` others as many in a row as it
+        takes are left out together, and share alike.
+        """
+        seen = np.flatnonzero(self.parts.seen)
+        together = max(1, -(-len(seen) // MOST_PLAYERS))
+        player = np.full(len(self.parts.names), -1)
+        player[seen] = np.arange(len(seen)) // together
+        number = int(player.max(initial=-1)) + 1
+        found = np.zeros(len(player))
+        if number == 0:
+            return found
+        exact = number <= EXACT_PARTS
+        by_player = self._exactly(number, player) if exact else self._drawn(number, player, rng, evaluations)
+        found[seen] = (by_player / np.bincount(player[seen]))[player[seen]]
+        return found
+
+    def _exactly(self, number: int, player: npt.NDArray[np.int64]) -> FloatArray:
+        subsets = np.arange(2**number)[:, None] >> np.arange(number) & 1 == 1
+        means = self._blocks(len(subsets), lambda rows: _parts_of(subsets[rows], player))
+        sizes = subsets.sum(1)
+        found = np.zeros(number)
+        for one in range(number):
+            before = np.flatnonzero(~subsets[:, one])
+            weights = 1.0 / (number * np.array([math.comb(number - 1, size) for size in sizes[before]]))
+            found[one] = weights @ (means[before] - means[before + (1 << one)])
+        return found
+
+    def _drawn(
+        self, number: int, player: npt.NDArray[np.int64], rng: np.random.Generator, evaluations: int
+    ) -> FloatArray:
+        pairs = max(FEWEST_ORDERS, evaluations // number) // 2
+        drawn = rng.permuted(np.tile(np.arange(number), (pairs, 1)), axis=1)
+        orders = np.concatenate([drawn, drawn[:, ::-1]])
+        # Place of each player in each order; after k steps those at the places before k are gone.
+        places = np.argsort(orders, axis=1)
+
+        def gone(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+            order, step = np.divmod(rows, number - 1)
+            return _parts_of(places[order] < step[:, None] + 1, player)
+
+        inner = self._blocks(len(orders) * (number - 1), gone).reshape(len(orders), number - 1)
+        ends = self._blocks(2, lambda rows: _parts_of(np.repeat(rows[:, None] == 1, number, axis=1), player))
+        means = np.hstack([np.full((len(orders), 1), ends[0]), inner, np.full((len(orders), 1), ends[1])])
+        found = np.zeros((len(orders), number))
+        np.put_along_axis(found, orders, means[:, :-1] - means[:, 1:], axis=1)
+        return found.mean(0)
+
+    def _blocks(self, count: int, gone: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]) -> FloatArray:
+        """Predictions without the parts that are gone, ``rows x parts`` of the numbers of some rows."""
+        blocks = np.split(np.arange(count), range(BLOCK, count, BLOCK))
+        return np.concatenate([self._added(self._encoded(gone(rows))) for rows in blocks])
 
     def _added(self, encoded: Any) -> FloatArray:
         others = self.surrogate.fitted.encoded
@@ -373,7 +451,8 @@ class _Without:
             known: Any = encoded.tokens if isinstance(encoded, TokensAndFeatures) else encoded
             # Where numbers mean something, one that stands for nothing lies beyond them.
             beyond = len(encoder.alphabet) if isinstance(encoder, Encoder) else 0
-            groups = gone.astype(np.float64) @ parts.symbols > 0
+            # A symbol belongs to one part at most.
+            groups = gone[:, parts.symbols.argmax(0)] & parts.symbols.any(0)
             less = masked(row.tokens if isinstance(row, TokensAndFeatures) else row, known, groups, beyond=beyond)
         if parts.environments is not None:
             of: Any = encoder.features if isinstance(encoder, JointEncoder) else encoder
@@ -384,36 +463,10 @@ class _Without:
             less = rest if less is None else TokensAndFeatures(less, rest)
         return less
 
-    def alone(self) -> FloatArray:
-        """By how much the prediction falls without each part."""
-        number = len(self.parts.names)
-        means = self.predicted(np.vstack([np.zeros((1, number), dtype=bool), np.eye(number, dtype=bool)]))
-        return means[0] - means[1:]
 
-    def shapley(self, rng: np.random.Generator) -> FloatArray:
-        """The mean of that over the orders in which parts are left out, exactly or over drawn ones."""
-        number = len(self.parts.names)
-        if number <= EXACT_PARTS:
-            subsets = np.arange(2**number)[:, None] >> np.arange(number) & 1 == 1
-            means, sizes = self.predicted(subsets), subsets.sum(1)
-            found = np.zeros(number)
-            for part in range(number):
-                before = np.flatnonzero(~subsets[:, part])
-                weights = 1.0 / (number * np.array([math.comb(number - 1, size) for size in sizes[before]]))
-                found[part] = weights @ (means[before] - means[before + (1 << part)])
-            return found
-        pairs = max(FEWEST_ORDERS, LEFT_OUT // number) // 2
-        drawn = rng.permuted(np.tile(np.arange(number), (pairs, 1)), axis=1)
-        orders = np.concatenate([drawn, drawn[:, ::-1]])
-        # Place of each part in each order; after k steps those at the places before k are gone.
-        places = np.argsort(orders, axis=1)
-        gone = places[:, None, :] < np.arange(1, number)[None, :, None]
-        ends = self.predicted(np.vstack([np.zeros(number, dtype=bool), np.ones(number, dtype=bool)]))
-        inner = self.predicted(gone.reshape(-1, number)).reshape(len(orders), number - 1)
-        means = np.hstack([np.full((len(orders), 1), ends[0]), inner, np.full((len(orders), 1), ends[1])])
-        found = np.zeros((len(orders), number))
-        np.put_along_axis(found, orders, means[:, :-1] - means[:, 1:], axis=1)
-        return found.mean(0)
+def _parts_of(gone: npt.NDArray[np.bool_], player: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which parts are gone with players, ``m x parts``; those of no player (-1) stay."""
+    return gone[:, player] & (player >= 0)
 
 
 def _count_atoms(smiles: str) -> int:

@@ -25,6 +25,13 @@ MOST_SHARED = 4e9
 five seconds."""
 
 
+EVALUATIONS = 2048
+"""Predictions with parts left out for each string of a page: a quarter of what is asked for a single one."""
+
+MASKED, MASKED_SYMBOL = 20.0, 160.0
+"""Such products that take as long as one measured string, and as one symbol, costs such a prediction."""
+
+
 @dataclass(frozen=True)
 class Explained:
     """What the predictions of several strings rest on.
@@ -61,7 +68,9 @@ def explained(
             room -= _work(surrogate, key, measured)
             if room < 0:
                 return Explained(found, "it would take too long for strings of this length and number")
-            one = contributions_of(surrogate, key).signed(sign)
+            one = contributions_of(surrogate, key, evaluations=EVALUATIONS).signed(sign)
+            if one.method == "shapley":
+                room -= EVALUATIONS * (MASKED * len(measured) + MASKED_SYMBOL * len(key))
             found[key] = one.in_units(transform.inverse) if isinstance(transform, LearnedTransform) else one
         except ModelError as error:
             return Explained(found, str(error))

@@ -47,3 +47,8 @@ def test_regrets_are_means_with_standard_errors() -> None:
     lines = prefilter.table(runs).splitlines()
     assert lines[-1] == "| 1,000 | mean | 50 | 3.00 ± 1.00 | 1.50 ± 0.50 | 2 |"
     assert lines[-3] == "| pool | prefilter | keep | regret after 20 | regret after 30 | seeds |"
+    # Runs of other budgets have a table of their own, in whatever order they were done.
+    longer = {"job": {**job, "batches": 2}, "result": {"best": 1.0, "regret": 0.0, "regrets": [2.0, 1.0, 0.0]}}
+    both = prefilter.table([runs[0], longer, runs[1]]).splitlines()
+    assert both[: len(lines)] == lines
+    assert both[-1] == "| 1,000 | mean | 50 | 2.00 | 1.00 | 0.00 | 1 |"

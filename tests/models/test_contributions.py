@@ -10,7 +10,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
-from seqopt.encoding import Encoder, FeatureEncoder, MorganFingerprint
+from seqopt.encoding import Encoder, FeatureEncoder, MorganFingerprint, VaryingPositions
 from seqopt.errors import ModelError
 from seqopt.kernels import NgramKernel, SubsequenceKernel
 from seqopt.models import Contributions, StringGP, contributions, contributions_of
@@ -140,6 +140,39 @@ def test_of_a_mixture_kernels_contribute_what_each_has() -> None:
     every = contributions_of(gp, TEXTS[0], "shapley")
     assert every.values.sum() == pytest.approx(whole - none, abs=1e-6)
     assert np.corrcoef(every.values, found.values)[0, 1] > 0.9
+
+
+def test_symbols_that_are_not_compared_contribute_nothing() -> None:
+    # Four sites of a long string: exact, though the string has more parts than that.
+    background = "MKAVLLAG" * 6
+    variants = ["".join(letters) for letters in np.random.default_rng(2).choice(list("ACDE"), (25, 4))]
+    sites = [3, 17, 30, 41]
+
+    def whole(four: str) -> str:
+        letters = list(background)
+        for site, letter in zip(sites, four, strict=True):
+            letters[site] = letter
+        return "".join(letters)
+
+    strings = [whole(four) for four in variants]
+    gp = StringGP(NgramKernel(), encoder=VaryingPositions(Encoder(), background, sites))
+    gp.fit(strings, [float(four.count("A") + four.count("CD")) for four in variants], rng=np.random.default_rng(1))
+    found = contributions_of(gp, strings[0])
+    others = [index for index in range(48) if index not in sites]
+    assert not found.values[others].any()
+    assert found.values[sites].all()
+    again = contributions_of(gp, strings[0], rng=np.random.default_rng(9))
+    np.testing.assert_array_equal(again.values, found.values)
+
+
+def test_of_long_strings_several_symbols_in_a_row_share_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    gp, _ = fitted("ngrams")
+    monkeypatch.setattr(contributions, "MOST_PLAYERS", 5)
+    found = contributions_of(gp, TEXTS[0])
+    # Nine symbols in five groups, the last of one.
+    np.testing.assert_array_equal(found.values[:8:2], found.values[1:8:2])
+    without = gp.predict([TEXTS[0], "#" * 9])[0]
+    assert found.values.sum() == pytest.approx(without[0] - without[1], abs=1e-7)
 
 
 def test_drawn_orders_come_close_to_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def test_a_model_that_cannot_say_is_named_on_the_page(
     assert "What the prediction rests on" not in page
 
 
-def _refuse(*arguments: object) -> None:
+def _refuse(*arguments: object, **options: object) -> None:
     from seqopt.errors import ModelError
 
     raise ModelError("no <parts>")

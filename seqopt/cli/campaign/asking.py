@@ -238,7 +238,10 @@ def _print_contributions(found: Contributions, what: str, key: str) -> None:
     from seqopt.data import shown_number
 
     alone = found.method == "leave-one-out"
+    rest = abs(found.rest) > 1e-6 * max(1.0, abs(found.prediction))
     by = "by how much it would change without each" if alone else "they sum to the prediction"
+    if rest and not alone:
+        by = "with the last line they sum to the prediction"
     console.print(
         f"rests on ({escape(what)}): {shown_number(found.prior_mean)} of a string like none that was measured, and "
         f"what each {found.unit} adds ({by})"
@@ -248,5 +251,5 @@ def _print_contributions(found: Contributions, what: str, key: str) -> None:
     adds = [f"{value:+.3g}" for value in found.values]
     numbered = enumerate(zip(adds, found.parts, strict=True), 1)
     print_aligned(["", "adds", found.unit], [[str(number), added, part] for number, (added, part) in numbered])
-    if abs(found.rest) > 1e-6 * max(1.0, abs(found.prediction)):
+    if rest:
         note(f"{found.rest:+.3g} belongs to no single {found.unit}")
