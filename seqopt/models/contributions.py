@@ -387,12 +387,13 @@ class _Without:
         """
         seen = np.flatnonzero(self.parts.seen)
         together = max(1, -(-len(seen) // MOST_PLAYERS))
-        player = np.full(len(self.parts.names), -1)
-        player[seen] = np.arange(len(seen)) // together
-        number = int(player.max(initial=-1)) + 1
-        found = np.zeros(len(player))
-        if number == 0:
+        found = np.zeros(len(self.parts.names))
+        if not len(seen):
             return found
+        # Parts that are not seen go with the first: nothing changes with them.
+        player = np.zeros(len(found), dtype=np.int64)
+        player[seen] = np.arange(len(seen)) // together
+        number = int(player[seen].max()) + 1
         exact = number <= EXACT_PARTS
         by_player = self._exactly(number, player) if exact else self._drawn(number, player, rng, evaluations)
         found[seen] = (by_player / np.bincount(player[seen]))[player[seen]]
@@ -400,7 +401,7 @@ class _Without:
 
     def _exactly(self, number: int, player: npt.NDArray[np.int64]) -> FloatArray:
         subsets = np.arange(2**number)[:, None] >> np.arange(number) & 1 == 1
-        means = self._blocks(len(subsets), lambda rows: _parts_of(subsets[rows], player))
+        means = self._blocks(len(subsets), lambda rows: subsets[rows][:, player])
         sizes = subsets.sum(1)
         found = np.zeros(number)
         for one in range(number):
@@ -420,10 +421,10 @@ class _Without:
 
         def gone(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
             order, step = np.divmod(rows, number - 1)
-            return _parts_of(places[order] < step[:, None] + 1, player)
+            return (places[order] < step[:, None] + 1)[:, player]
 
         inner = self._blocks(len(orders) * (number - 1), gone).reshape(len(orders), number - 1)
-        ends = self._blocks(2, lambda rows: _parts_of(np.repeat(rows[:, None] == 1, number, axis=1), player))
+        ends = self._blocks(2, lambda rows: np.repeat(rows[:, None] == 1, len(player), axis=1))
         means = np.hstack([np.full((len(orders), 1), ends[0]), inner, np.full((len(orders), 1), ends[1])])
         found = np.zeros((len(orders), number))
         np.put_along_axis(found, orders, means[:, :-1] - means[:, 1:], axis=1)
@@ -462,11 +463,6 @@ class _Without:
             rest = parts.without(features, gone, fingerprint.counts)
             less = rest if less is None else TokensAndFeatures(less, rest)
         return less
-
-
-def _parts_of(gone: npt.NDArray[np.bool_], player: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which parts are gone with players, ``m x parts``; those of no player (-1) stay."""
-    return gone[:, player] & (player >= 0)
 
 
 def _count_atoms(smiles: str) -> int:

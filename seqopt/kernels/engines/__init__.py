@@ -71,7 +71,7 @@ GPU_SPEED = 75.0
 
 GPU_PAIRS = 40.0
 """How many pairs a core does while a GPU does one: few pairs of long strings leave it idle, and a lane of it
-is slow. In double precision an H100 takes as long as a core for 22 to 57 pairs (docs/performance.md)."""
+is slow. In double precision an H100 takes as long for 136 pairs as a core for 22 to 57 (docs/performance.md)."""
 
 MULTIPLICATIONS_PER_CELL = 1.7
 """Multiplications of features that take as long as a cell of the dynamic program, at one order."""
