@@ -236,7 +236,9 @@ METHODS: Mapping[str, Method] = {
     "random": Method("random", "#999999", _with(acquisition="random")),
     "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, _STRINGS, studied=True),
     "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", _subsequences(acquisition="logei"), _STRINGS, studied=True),
-    "ssk-ga-scorebo": Method("SSK-ga, SCoreBO", "#44AA99", _subsequences(acquisition="scorebo"), _STRINGS, studied=True),
+    "ssk-ga-scorebo": Method(
+        "SSK-ga, SCoreBO", "#44AA99", _subsequences(acquisition="scorebo"), _STRINGS, studied=True
+    ),
     "scorebo": Method("default, SCoreBO", "#DDCC77", _with(acquisition="scorebo"), _STRINGS, studied=True),
     "ssk-ga-gibbon": Method("SSK-ga, GIBBON", "#882255", _subsequences(acquisition="gibbon"), _STRINGS, studied=True),
     "ssk-ga-unseeded": Method("SSK-ga, from random strings only", "#D55E00", _unseeded, _STRINGS, studied=True),
