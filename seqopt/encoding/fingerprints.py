@@ -18,7 +18,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,9 @@ class MorganFingerprint(Configurable):
         >>> rows.shape, rows.sum(axis=1).tolist()
         ((3, 64), [6.0, 6.0, 2.0])
     """
+
+    stored_from: ClassVar[int] = MANY
+    """Rows of lists of so many strings or more are kept in the cache folder."""
 
     def __init__(self, radius: int = 2, size: int = 2048, counts: bool = False, use_chirality: bool = True) -> None:
         self.radius = _whole("radius", radius, 0)
@@ -177,6 +180,9 @@ class Fragprints(Configurable):
         >>> groups["fr_Al_OH"], groups["fr_benzene"]
         (2.0, 0.0)
     """
+
+    stored_from: ClassVar[int] = MANY
+    """Rows of lists of so many strings or more are kept in the cache folder."""
 
     def __init__(self, radius: int = 2, bits: int = 2048, counts: bool = False, use_chirality: bool = True) -> None:
         self.fingerprint = MorganFingerprint(radius, _whole("bits", bits, 1), counts, use_chirality)

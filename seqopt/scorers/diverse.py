@@ -20,7 +20,8 @@ import numpy as np
 import scipy.linalg
 from gpytorch.kernels import Kernel
 
-from seqopt.encoding import StringEncoder
+from seqopt.encoding import EncodedStrings, StringEncoder
+from seqopt.encoding.held import HeldStrings
 from seqopt.models.classifiers import Predictor, log_probability
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.scorers.checks import checked_scores
@@ -85,7 +86,10 @@ class DiverseScoring:
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> DiversePoolScorer:
         """A scorer of the candidates of a pool."""
         keys = keys_at(pool, indices)
-        return self.sample_scorer(keys)
+        rows = None
+        if self._encoder is pool.encoder:  # it has encoded all of them once
+            rows = pool.encoded if indices is None else pool.encoded.take(indices)
+        return DiversePoolScorer(self.scorer(keys), keys, self._rng, rows)
 
     def sample_scorer(self, keys: Sequence[str]) -> DiversePoolScorer:
         """A scorer of strings that were drawn for this step."""
@@ -140,11 +144,19 @@ class DiversePoolScorer:
         scorer: Of any strings, with the members so far.
         keys: Of the candidates.
         rng: Orders equal scores.
+        rows: The candidates as the scorer's encoder encodes them, where they are at hand.
     """
 
-    def __init__(self, scorer: DiverseScorer, keys: Sequence[str], rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        scorer: DiverseScorer,
+        keys: Sequence[str],
+        rng: np.random.Generator,
+        rows: EncodedStrings | None = None,
+    ) -> None:
         self._scorer = scorer
         self._keys = keys
+        self._rows = rows
         self._order = rng.permutation(len(keys))
         self._columns: _Columns | None = None
 
@@ -165,7 +177,7 @@ class DiversePoolScorer:
 
     def _current(self) -> _Columns:
         if self._columns is None:
-            self._columns = _Columns(self._scorer, self._keys)
+            self._columns = _Columns(self._scorer, self._keys, self._rows)
         return self._columns
 
 
@@ -176,19 +188,20 @@ class _Columns:
     candidate that those before it do not.
     """
 
-    def __init__(self, scorer: DiverseScorer, keys: Sequence[str]) -> None:
+    def __init__(self, scorer: DiverseScorer, keys: Sequence[str], rows: EncodedStrings | None) -> None:
         self._scorer = scorer
         predictor, name = scorer._predictor, type(scorer._predictor).__name__
+        held = HeldStrings(keys)
         parts = [
-            checked_scores(predictor.logits(list(part)), len(part), name)
-            for part in (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
+            checked_scores(predictor.logits(part), len(part), name)
+            for part in (held[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
         ]
         self._quality = log_probability(np.concatenate(parts)) if parts else np.empty(0)
         self._left = np.ones(len(keys))
         self._members: list[str] = []
         self._factor: list[FloatArray] = []
         self._among = np.empty((0, 0))
-        self._rows = scorer._encoder.encode(list(keys))
+        self._rows = scorer._encoder.encode(list(keys)) if rows is None else rows
         self._evaluator = KernelEvaluator(scorer._kernel, self._rows.width)
         self._own = self._evaluator.self_similarity(self._rows)
         for key in scorer._members:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +12,14 @@ import numpy.typing as npt
 import pytest
 from scipy import sparse
 
-from seqopt import CandidateSet
+from seqopt import CandidateSet, Optimizer
 from seqopt.encoding import MorganFingerprint, held
 from seqopt.encoding.held import HeldStrings
 from seqopt.models.classifiers import LogisticRegression
+from seqopt.scorers import diverse
 from seqopt.scorers.classifier import ClassifierScoring
 from seqopt.search import PoolSearch
+from seqopt.strategies import BORE
 
 
 class Shortest:
@@ -74,8 +77,11 @@ class Lengths:
     def __init__(self, *, dense: bool) -> None:
         self.dense = dense
         self.computed = 0
+        self.calls = 0
+        self.stored_from: float = math.inf
 
     def __call__(self, strings: Sequence[str]) -> Any:
+        self.calls += 1
         self.computed += len(strings)
         rows = np.array([[float(len(string))] for string in strings])
         return rows if self.dense else sparse.csr_array(rows)
@@ -96,6 +102,47 @@ def test_features_are_computed_once_where_there_is_room(
             found = rows if dense else rows.toarray()
             assert found[:, 0].tolist() == [len(string) for string in part]
     assert lengths.computed == 25 * times
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize(("room", "calls"), [(1 << 20, 3), (0, 9)])
+def test_features_of_long_lists_are_asked_for_in_equal_parts(
+    dense: bool, room: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "HELD_BYTES", room)
+    monkeypatch.setattr(held, "TOGETHER", 10)
+    strings = HeldStrings(["A" * length for length in range(25)])
+    lengths = Lengths(dense=dense)
+    lengths.stored_from = 25
+    for _ in range(3):
+        for start in range(0, 25, 6):  # some lie in two parts of 8 and 9
+            part = strings[start : start + 6]
+            rows = part.rows(lengths)
+            found = rows if dense else rows.toarray()
+            assert found[:, 0].tolist() == [len(string) for string in part]
+    assert lengths.calls == calls
+    assert len(strings[3:3]) == 0
+    lengths.stored_from = 26  # too short a list to be stored: as asked for
+    strings[:2].rows(lengths)
+    assert lengths.computed == {1 << 20: 25, 0: 75}[room] + 2
+
+
+def test_a_diverse_batch_asks_for_the_features_of_a_long_list_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diverse, "BLOCK", 7)
+    strings = ["A" * length + "B" * (length % 3) for length in range(1, 40)]
+    found = []
+    for stored_from in (10, 1_000):
+        lengths = Lengths(dense=False)
+        lengths.stored_from = stored_from
+        classifier = LogisticRegression(lengths)
+        labels = np.array([len(string) > 20 for string in strings[:30:3]])
+        optimizer = Optimizer(CandidateSet(strings, kind="text"), strategy=BORE(classifier, batch="dpp"), initial=10)
+        optimizer.tell(strings[:30:3], labels.astype(float).tolist())
+        before = lengths.calls
+        found.append(optimizer.ask(4))
+        # Once for the fit, and once, or for each block, for the pool.
+        assert lengths.calls - before == 1 + (1 if stored_from == 10 else 6)
+    assert found[0] == found[1]
 
 
 def test_sparse_tables_teach_what_dense_ones_do() -> None:
