@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -174,17 +174,30 @@ class PerCostScoring:
         """The acquisition function at the candidates of a pool, in every context."""
         keys = keys_at(pool, indices)
         surrogate = self.surrogate
-        if not isinstance(surrogate, GaussianSurrogate) or len(keys) * len(self.contexts.possible) <= AT_ONCE:
+        if not isinstance(surrogate, GaussianSurrogate):
             return PerCostPoolScorer(self, self._prepared_on_promising(keys), keys)
         # What a kernel says of a large pool's strings is computed once for all contexts, and kept.
-        whole = surrogate.contexts_posterior(pool, self.contexts, indices, self.pending)
+        whole = None
+        if not _at_once(keys, self.contexts):
+            whole = surrogate.contexts_posterior(pool, self.contexts, indices, self.pending)
 
         def posterior_in(contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
-            if contexts is self.contexts and not chosen:
+            # There may be more of them than at the beginning: fresh plates.
+            if _at_once(keys, contexts):
+                return self._posterior_at(keys, contexts, chosen)
+            if whole is not None and contexts is self.contexts and not chosen:
                 return whole
             return surrogate.contexts_posterior(pool, contexts, indices, [*self.pending, *chosen])
 
         return PerCostPoolScorer(self, self._prepared_on_promising(keys, whole), keys, posterior_in)
+
+    def _posterior_at(self, keys: Sequence[str], contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
+        """The posterior at strings in any contexts, given chosen queries."""
+        process = self.process
+        for query in chosen:
+            process = process.given(query)
+        queries = contexts.queries(keys)
+        return process.at(queries) if _at_once(keys, contexts) else BlockwisePosterior(process, queries, BLOCK)
 
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
         """The acquisition function at strings that were drawn for this step, in every context.
@@ -386,7 +399,7 @@ class PerCostPoolScorer:
         self._chosen: list[Query] = []
         self._members: dict[Query, IndexArray] = {}
         self._same = _repeated(keys)
-        self._posterior_in = self._posterior if posterior_in is None else posterior_in
+        self._posterior_in = partial(scoring._posterior_at, keys) if posterior_in is None else posterior_in
         self._offer(scoring.contexts)
 
     def _offer(self, contexts: Contexts) -> None:
@@ -423,14 +436,6 @@ class PerCostPoolScorer:
                 row[:] = True
         return Offered(possible, self._ways, self._costs, out.reshape(-1))
 
-    def _posterior(self, contexts: Contexts, chosen: Sequence[Query]) -> Posterior:
-        process = self._scoring.process
-        for query in chosen:
-            process = process.given(query)
-        queries = contexts.queries(self._keys)
-        few = len(queries) <= AT_ONCE
-        return process.at(queries) if few else BlockwisePosterior(process, queries, BLOCK)
-
     def best(self, allowed: BoolArray, count: int = 1) -> tuple[IndexArray, FloatArray]:
         """See `seqopt.scorers.PoolScorer`."""
         return top(np.where(allowed, self._table.current().max(0), -np.inf), count)
@@ -451,6 +456,11 @@ class PerCostPoolScorer:
         if contexts is not self._contexts:
             self._offer(contexts)
         return choice
+
+
+def _at_once(keys: Sequence[str], contexts: Contexts) -> bool:
+    """Whether so few strings in so few contexts are looked at with all factors."""
+    return len(keys) * len(contexts.possible) <= AT_ONCE
 
 
 def _repeated(keys: Sequence[str]) -> dict[str, IndexArray]:

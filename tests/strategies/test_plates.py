@@ -88,17 +88,23 @@ def test_two_fresh_plates_of_one_batch_are_different_plates():
         assert len(set(fresh)) >= 2
 
 
-def test_large_pools_open_plates_as_small_ones_do(monkeypatch):
+@pytest.mark.parametrize("at_once", [10, 3 * len(POOL)], ids=["always large", "large once a plate was opened"])
+@pytest.mark.parametrize("full", [False, True])
+def test_large_pools_open_plates_as_small_ones_do(full, at_once, monkeypatch):
     gp, queries = known_model(100.0, 1e-6)
+    room = Room({P1: 0, P2: 0}, further=24) if full else None
 
     def found():
-        at = scoring(gp, queries, batch_size=4)
+        at = scoring(gp, queries, batch_size=4, room=room)
         space = CandidateSet(POOL)
         chosen = PoolSearch().propose(4, space=space, scoring=at, excluded=set(), rng=np.random.default_rng(0))
         return [proposal.query for proposal in chosen], [proposal.acquisition for proposal in chosen]
 
     few, values = found()
-    monkeypatch.setattr("seqopt.scorers.per_cost.AT_ONCE", 10)
+    assert {query.context for query in few} >= ({P3} if full else {P3, P4})
+    monkeypatch.setattr("seqopt.scorers.per_cost.AT_ONCE", at_once)
+    # It encodes all candidates anew for each choice, which takes minutes for a plate of molecules.
+    monkeypatch.delattr("seqopt.models.conditioned.BlockwisePosterior.given")
     many, others = found()
     assert few == many
     np.testing.assert_allclose(values, others, rtol=1e-3)
