@@ -192,7 +192,9 @@ def distance_to_mixture(
         distance: ``"hellinger"``, ``"wasserstein"`` or ``"kl"``, in which the mixture is the second argument.
         marginal: What stands for the mixture; see the module. The cost is O(N (C + M)) for its moments; for the mixture
             itself, O(N (C + 60 M) L).
-        points: L, where the mixture stands for itself.
+        points: L, where the mixture stands for itself. They are quantiles of the mixture, so distributions must not lie
+            much outside of it, as its components and what is conditioned on more do not: of N(0, 9) beside components
+            of unit variance, 256 points see a quarter of the Kullback-Leibler divergence.
 
     Returns:
         N.

@@ -14,9 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.genes import random_protein
 from seqopt.bench.records import Run, append_record, read_records, run_key
-from seqopt.bench.runner import header, machine_line, replace_section
+from seqopt.bench.runner import header, replace_section
 from seqopt.datasets.tables import read_table
 from seqopt.errors import InputError
 from seqopt.utils.resources import data_path
@@ -126,14 +127,7 @@ def table(runs: Sequence[Run]) -> str:
         "\nkcal/mol at 37 degrees Celsius. Kept: places of helices for each end of one; all is exact. Seconds are of "
         "one thread, tracing back included."
     )
-    conditions: dict[str, list[str]] = {}
-    for run in runs:
-        line = f"{machine_line(run['record']['machine'])}; viennarna {run['record']['versions']['viennarna']}"
-        command = run["record"]["command"]
-        if command not in conditions.setdefault(line, []):
-            conditions[line].append(command)
-    for line, commands in conditions.items():
-        lines.append(f"\nMeasured by {' and '.join(f'`{command}`' for command in commands)} on {line}.")
+    lines.append("\n" + measured_by((run["record"] for run in runs), ["viennarna"]))
     return "\n".join(lines)
 
 

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.records import ENDING, Run, read_records
-from seqopt.bench.runner import header, machine_line, replace_section, run_jobs
+from seqopt.bench.runner import header, replace_section, run_jobs
 from seqopt.errors import InputError
 from seqopt.objectives.formula_tasks import FORMULA_TASKS
 
@@ -311,7 +312,8 @@ def tables(runs: Runs) -> str:
     """R2 on the test points by task and method, how many were found, and what they cost."""
     methods = list(runs)
     labels = " | ".join(METHODS[method][0] for method in methods)
-    lines = [_conditions(runs), "", f"| R2 on the test points | {labels} |", "|---|" + "---|" * len(methods)]
+    records = (run["record"] for by_task in runs.values() for several in by_task.values() for run in several)
+    lines = [measured_by(records), "", f"| R2 on the test points | {labels} |", "|---|" + "---|" * len(methods)]
     for task in TASKS:
         cells = [_score([r_squared(run) for run in runs[method].get(task, ())]) for method in methods]
         lines.append(f"| {task}: {FORMULA_TASKS[task].formula} | {' | '.join(cells)} |")
@@ -360,18 +362,3 @@ def _paired(runs: Runs, method: str) -> str:
     ours = {(r["job"]["task"], r["job"]["seed"]): r_squared(r) for several in runs[REFERENCE].values() for r in several}
     others = {(r["job"]["task"], r["job"]["seed"]): r_squared(r) for several in runs[method].values() for r in several}
     return _score([ours[key] - others[key] for key in sorted(ours.keys() & others.keys())])
-
-
-def _conditions(runs: Runs) -> str:
-    found: dict[str, list[str]] = {}
-    for by_task in runs.values():
-        for several in by_task.values():
-            for run in several:
-                versions = ", ".join(f"{name} {version}" for name, version in run["record"]["versions"].items())
-                line = f"{machine_line(run['record']['machine'])}; {versions}"
-                if run["record"]["command"] not in found.setdefault(line, []):
-                    found[line].append(run["record"]["command"])
-    return " ".join(
-        f"Measured by {' and '.join(f'`{command}`' for command in commands)} on {line}."
-        for line, commands in found.items()
-    )

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.records import ENDING, read_records
 from seqopt.bench.runner import header, replace_section, run_jobs, with_error
 
@@ -214,4 +215,7 @@ def table(runs: Runs) -> str:
         "posterior mean. Differences are paired by function, and negative ones favour the method of the row. Seconds "
         "are processor time."
     )
+    records = [run["record"] for by_seed in runs.values() for run in by_seed.values() if "record" in run]
+    if records:
+        lines += ["", measured_by(records)]
     return "\n".join(lines)

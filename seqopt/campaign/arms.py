@@ -68,6 +68,39 @@ def arms_of(surrogate: object, keys: Sequence[str], fresh: Context | None = None
     )
 
 
+def variance_before(posterior: ArmPosterior, counts: npt.ArrayLike) -> FloatArray:
+    r"""Variances of the true values before the last measurements were made, R x K.
+
+    With the covariance S now, and R the variance of the mean of the measurements of each arm that was measured, it was
+
+    .. math:: S + S_{\cdot M} (R - S_{MM})^{-1} S_{M \cdot}
+
+    with M the arms that were measured. On plates, what measurements on one plate share counts as noise.
+
+    Args:
+        posterior: After them.
+        counts: How many of the measurements of each arm are the last ones, K.
+
+    Example:
+        >>> prior = ArmPosterior.of([0.0, 0.0], [[2.0, 1.0], [1.0, 2.0]], 0.5)
+        >>> posterior = prior.given(np.array([0]), np.array([1.0])).given(np.array([0]), np.array([0.4]))
+        >>> posterior.variance.round(3), variance_before(posterior, [2, 0]).round(3)
+        (array([[0.222, 1.556]]), array([[2., 2.]]))
+    """
+    numbers = np.asarray(counts, dtype=np.float64)
+    measured = np.flatnonzero(numbers > 0)
+    found = posterior.variance.copy()
+    noise = posterior.noise if posterior.plate is None else posterior.noise + np.diagonal(posterior.plate, 0, 1, 2)
+    for row, covariance in enumerate(posterior.covariance):
+        left = np.diag(noise[row, measured] / numbers[measured]) - covariance[np.ix_(measured, measured)]
+        try:
+            factor = np.linalg.cholesky(left)
+        except np.linalg.LinAlgError:  # rounding, where noise is all but none
+            continue
+        found[row] += np.square(np.linalg.solve(factor, covariance[measured])).sum(0)
+    return found
+
+
 def disagreeing_replicates(measurements: Sequence[Measurement], *, logarithmic: bool = False) -> list[str]:
     """Strings whose replicates differ by more than their stated standard errors explain, in words.
 

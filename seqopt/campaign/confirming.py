@@ -485,7 +485,7 @@ class Confirming:
         """How it stands, with the plate at hand, which may be a new one."""
         import numpy as np
 
-        from seqopt.campaign.arms import arms_of, disagreeing_replicates
+        from seqopt.campaign.arms import arms_of, disagreeing_replicates, variance_before
         from seqopt.strategies.arms import Situation, forecast, probability_best, resolve_rule
         from seqopt.strategies.arms.decision import choose_batch
 
@@ -501,7 +501,10 @@ class Confirming:
         streams = [np.random.default_rng([settings.seed, plan.number, used, purpose]) for purpose in range(3)]
         chances = probability_best(posterior, streams[0])
         left = max(plan.wells - used, 0)
-        situation = Situation(plan.wells, min(used, plan.wells), len(plan.plates), posterior.variance)
+        spent = Counter(row.key for row in results)
+        told = Counter(row.key for row in results if row.value is not None)
+        variance = variance_before(posterior, [told[key] for key in plan.keys])
+        situation = Situation(plan.wells, min(used, plan.wells), len(plan.plates), variance)
         # Results from elsewhere use wells, too, so that the last ones of a plate may be left over.
         wells = _first(self._open_wells(plan, results), left)
         measurements = self._of_target()
@@ -527,9 +530,10 @@ class Confirming:
                 batch=plan.batch,
                 rng=streams[2],
                 now=float(chances.max()),
+                # What is left of a plate is the next one to be measured.
+                begun=replace(situation, batch=situation.batch - waiting),
             )
         rows = self.predict(plan.strings)
-        spent = Counter(row.key for row in results)
         planned = Counter(well.key for well in wells if not well.control)
         arms = [
             Arm(row, float(chance), values[key], spent[key], planned[key])

@@ -55,7 +55,7 @@ class HeldStrings(Sequence[str]):
     def __getitem__(self, index: slice) -> HeldStrings: ...
 
     def __getitem__(self, index: int | slice) -> str | HeldStrings:
-        if isinstance(index, int):
+        if not isinstance(index, slice):
             return self._strings[self._places[index]]
         part = HeldStrings(self._strings)
         part._places, part._kept, part._bytes = self._places[index], self._kept, self._bytes
@@ -117,6 +117,8 @@ class HeldStrings(Sequence[str]):
 
     def _own(self) -> Sequence[str]:
         places = self._places
+        if places.step != 1:
+            return [self._strings[place] for place in places]
         return self._strings if len(places) == len(self._strings) else self._strings[places.start : places.stop]
 
 

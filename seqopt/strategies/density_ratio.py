@@ -398,7 +398,7 @@ def rank_labels(values: npt.ArrayLike, gamma: float, rng: np.random.Generator | 
     """
     found = np.asarray(values, dtype=np.float64)
     # The product may exceed an integer by rounding.
-    count = math.ceil(gamma * len(found) - 1e-9)
+    count = max(1, math.ceil(gamma * len(found) - 1e-9))
     order = np.arange(len(found)) if rng is None else rng.permutation(len(found))
     ranked = np.lexsort((order, -np.where(np.isnan(found), -np.inf, found)))
     labels = np.zeros(len(found), dtype=np.bool_)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqopt.campaign import Campaign, CampaignError, Measurement, confirming
-from seqopt.campaign.arms import arms_of, disagreeing_replicates
+from seqopt.campaign.arms import arms_of, disagreeing_replicates, variance_before
 from seqopt.campaign.confirming import KEPT, Confirmed
 from seqopt.cli import main
 from seqopt.data import Contexts, Query
@@ -20,6 +20,7 @@ from seqopt.kernels import HammingKernel
 from seqopt.models import StringGP
 from seqopt.models.contexts import hierarchical
 from seqopt.spaces import CandidateSet
+from seqopt.strategies.arms import ArmPosterior
 
 POOL = [a + b + c for a in "ACDE" for b in "ACDE" for c in "AC"]
 NOISE = 0.3
@@ -383,6 +384,22 @@ def test_arms_are_the_posterior_of_the_model() -> None:
     np.testing.assert_allclose(offset + unit * found.mean[0], mean.numpy())
     np.testing.assert_allclose(unit**2 * found.covariance[0], covariance.numpy(), atol=1e-8)
     assert found.counts[0].tolist() == [2, 0, 2]
+
+
+@pytest.mark.parametrize("plate", [None, 0.3])
+def test_variances_before_the_wells_of_a_confirmation_are_found_again(plate: float | None) -> None:
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((5, 5))
+    noise = np.array([0.1, 0.2, 0.3, 0.4, 0.01])
+    prior = ArmPosterior.of(
+        np.zeros(5), root @ root.T, noise, plate=None if plate is None else plate * np.eye(5), counts=[3, 1, 0, 2, 0]
+    )
+    posterior = prior
+    for arm in (0, 1, 0, 4, 1, 1):
+        posterior = posterior.on_fresh_plate().given(np.array([arm]), rng.standard_normal(1))
+    assert (posterior.variance < 0.5 * prior.variance)[0, [0, 1, 4]].all()
+    np.testing.assert_allclose(variance_before(posterior, [2, 3, 0, 0, 1]), prior.variance, rtol=1e-5)
+    np.testing.assert_array_equal(variance_before(posterior, np.zeros(5)), posterior.variance)
 
 
 def test_a_plate_shares_what_the_model_says_that_it_does() -> None:

@@ -64,6 +64,15 @@ def test_particles_have_the_moments_and_the_evidence_of_a_dense_grid():
     assert len(np.unique(found[0].values["outputscale"])) == 200  # no copies of a mode
 
 
+def test_the_stated_error_of_the_evidence_is_its_scatter():
+    found = [SMCSampler(16).sample(density(), np.random.default_rng(seed), evidence=True) for seed in range(40)]
+    scatter = np.std([one.log_evidence for one in found], ddof=1)
+    stated = math.sqrt(np.mean([one.log_evidence_error**2 for one in found]))
+    # A standard deviation of 40 runs is known within 23 %, twice its standard error.
+    assert 0.6 < stated / scatter < 1.5
+    assert min(one.log_evidence_error for one in found) > 0.2 * scatter
+
+
 def test_random_directions_have_the_moments_of_a_dense_grid():
     _, means, spreads = exact(density())
     sampler = SliceSampler(400, burn_in=20, directions="random", extensions=0)

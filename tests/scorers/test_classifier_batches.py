@@ -127,6 +127,22 @@ def test_features_of_long_lists_are_asked_for_in_equal_parts(
     assert lengths.computed == {1 << 20: 25, 0: 75}[room] + 2
 
 
+@pytest.mark.parametrize("stored_from", [1, math.inf])
+@pytest.mark.parametrize(
+    "part", [slice(None, None, 2), slice(None, None, -1), slice(8, 1, -3), slice(4, 4), slice(-3, 99)]
+)
+def test_slices_of_held_strings_are_those_of_a_list(part: slice, stored_from: float) -> None:
+    strings = ["A" * length for length in range(1, 11)]
+    lengths = Lengths(dense=True)
+    lengths.stored_from = stored_from
+    found = HeldStrings(strings)[part]
+    assert list(found) == strings[part]
+    assert len(found) == len(strings[part])
+    if len(found):
+        assert found.rows(lengths)[:, 0].tolist() == [len(string) for string in strings[part]]
+    assert HeldStrings(strings)[np.int64(3)] == strings[3]
+
+
 def test_a_diverse_batch_asks_for_the_features_of_a_long_list_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diverse, "BLOCK", 7)
     strings = ["A" * length + "B" * (length % 3) for length in range(1, 40)]

@@ -54,6 +54,7 @@ def test_labels_are_the_largest_ranks(gamma):
 
 def test_labels_of_ties_and_failures():
     rng = np.random.default_rng(0)
+    assert rank_labels([1.0, 3.0, 2.0], 1e-12).tolist() == [False, True, False]  # the best one always is good
     tied = [rank_labels(np.ones(6), 1 / 3, rng).tolist() for _ in range(20)]
     assert {sum(labels) for labels in tied} == {2}
     assert len({tuple(labels) for labels in tied}) > 1

@@ -29,9 +29,10 @@ from seqopt.bench.boss.scores import (
     seconds,
 )
 from seqopt.bench.boss.tasks import TASKS, Part
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.kernel.report import Table
 from seqopt.bench.records import Run
-from seqopt.bench.runner import machine_line, replace_section
+from seqopt.bench.runner import replace_section
 
 Runs = Mapping[str, Mapping[str, Sequence[Run]]]
 """By task and method."""
@@ -53,7 +54,10 @@ def write_document(document: Path, runs: Runs, energies: Energies, foldings: Fol
         if of_part := _of_part(runs, part):
             picture = document.parent / "img" / f"boss-{part}.png"
             plot(of_part, part, picture)
-            blocks = [_conditions(of_part), *(table.to_markdown() for table in tables(of_part, energies, foldings))]
+            blocks = [
+                measured_by(run["record"] for run in _each(of_part)),
+                *(table.to_markdown() for table in tables(of_part, energies, foldings)),
+            ]
             what = WORTH[part]
             blocks.append(f"![{what[0].upper()}{what[1:]} against steps](img/{picture.name})")
             replace_section(document, f"boss-{part}", "\n\n".join(blocks))
@@ -249,20 +253,6 @@ def _undecodable(by_method: Mapping[str, Sequence[Run]]) -> str:
 
 def _of_part(runs: Runs, part: Part) -> Runs:
     return {name: by_method for name, by_method in runs.items() if TASKS[name].part == part}
-
-
-def _conditions(runs: Runs) -> str:
-    """Machine, versions and commands, each as often as they differ between runs."""
-    found: dict[str, list[str]] = {}
-    for run in _each(runs):
-        versions = ", ".join(f"{name} {version}" for name, version in run["record"]["versions"].items())
-        line = f"{machine_line(run['record']['machine'])}; {versions}"
-        if run["record"]["command"] not in found.setdefault(line, []):
-            found[line].append(run["record"]["command"])
-    return " ".join(
-        f"Measured by {' and '.join(f'`{command}`' for command in commands)} on {line}."
-        for line, commands in found.items()
-    )
 
 
 def _each(runs: Runs) -> Iterable[Run]:

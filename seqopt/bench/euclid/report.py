@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.euclid.methods import METHODS
 from seqopt.bench.euclid.published import PUBLISHED
 from seqopt.bench.euclid.tasks import TASKS, Part
 from seqopt.bench.kernel.report import Table
 from seqopt.bench.records import Run
-from seqopt.bench.runner import machine_line, replace_section, with_error
+from seqopt.bench.runner import replace_section, with_error
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +41,12 @@ def write_document(document: Path, runs: Runs) -> None:
     """Put the tables of each part into its section ``euclid-PART`` of a Markdown document."""
     for part in REFERENCE:
         if of_part := {name: by_method for name, by_method in runs.items() if TASKS[name].part == part}:
-            blocks = [_conditions(of_part), *(table.to_markdown() for table in tables(of_part))]
+            blocks = [
+                measured_by(
+                    run["record"] for by_method in of_part.values() for several in by_method.values() for run in several
+                ),
+                *(table.to_markdown() for table in tables(of_part)),
+            ]
             replace_section(document, f"euclid-{part}", "\n\n".join(blocks))
 
 
@@ -339,19 +345,3 @@ def _note(name: str) -> str:
             "queries."
         )
     return text
-
-
-def _conditions(runs: Runs) -> str:
-    """Machine, versions and commands, each as often as they differ between runs."""
-    found: dict[str, list[str]] = {}
-    for by_method in runs.values():
-        for several in by_method.values():
-            for run in several:
-                versions = ", ".join(f"{name} {version}" for name, version in run["record"]["versions"].items())
-                line = f"{machine_line(run['record']['machine'])}; {versions}"
-                if run["record"]["command"] not in found.setdefault(line, []):
-                    found[line].append(run["record"]["command"])
-    return " ".join(
-        f"Measured by {' and '.join(f'`{command}`' for command in commands)} on {line}."
-        for line, commands in found.items()
-    )

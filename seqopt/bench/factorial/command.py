@@ -15,11 +15,12 @@ import numpy as np
 
 from seqopt.bench.boss.published import Score
 from seqopt.bench.boss.runs import initial_strings, search
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.factorial.design import FACTORS, LABELS, TASKS, ZINC_INITIAL, Cell, cells_of, third_of
 from seqopt.bench.factorial.effects import balanced, effect, pair_means, spread, worths
 from seqopt.bench.kernel.report import Table
 from seqopt.bench.records import ENDING, Run, read_records
-from seqopt.bench.runner import header, machine_line, replace_section, run_jobs
+from seqopt.bench.runner import header, replace_section, run_jobs
 
 DESCRIPTION = """What matters: kernel, parameters, acquisition function and inner search, each crossed with the others.
 
@@ -144,7 +145,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for table in found:
         table.print()
     if document is not None and found:
-        text = [_conditions(runs), *(table.to_markdown() for table in found)]
+        text = [
+            measured_by(run["record"] for several in runs.values() for run in several),
+            *(table.to_markdown() for table in found),
+        ]
         replace_section(document, "factorial", "\n\n".join(text))
 
 
@@ -212,14 +216,3 @@ def _mean_of(effects: Sequence[Score]) -> Score:
     mean = float(np.mean([found.mean for found in effects]))
     variances = [found.error**2 for found in effects if not math.isnan(found.error)]
     return Score(mean, float(np.sqrt(np.mean(variances) / len(effects))) if variances else math.nan)
-
-
-def _conditions(runs: Mapping[str, Sequence[Run]]) -> str:
-    lines: dict[str, None] = {}
-    for several in runs.values():
-        for run in several:
-            versions = ", ".join(f"{name} {number}" for name, number in run["record"]["versions"].items())
-            lines[f"Measured by `seqopt bench factorial` on {machine_line(run['record']['machine'])}; {versions}."] = (
-                None
-            )
-    return " ".join(lines)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seqopt.bench.conditions import measured_by
 from seqopt.bench.kernel.timing import Row, median, rate, rate_ratio, ratio
-from seqopt.bench.runner import machine_line, replace_section
+from seqopt.bench.runner import replace_section
 
 Sections = dict[str, dict[str, Any]]
 """The stored results by name of section, see `seqopt.bench.kernel.command`."""
@@ -107,15 +108,8 @@ def write_document(document: Path, sections: Sections) -> None:
 
 def _conditions(sections: Sections) -> str:
     """Machine, versions and commands, each as often as they differ between sections."""
-    found: dict[str, list[str]] = {}
     loads = [value for section in sections.values() for value in section["load_average"] if value is not None]
-    for section in sections.values():
-        record = section["record"]
-        versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-        line = f"{machine_line(record['machine'])}; {versions}"
-        if section["record"]["command"] not in found.setdefault(line, []):
-            found[line].append(record["command"])
-    lines = [f"Measured by {' and '.join(f'`{c}`' for c in commands)} on {line}." for line, commands in found.items()]
+    lines = [measured_by(section["record"] for section in sections.values())]
     if loads:
         lines.append(f"Load average of the machine when sections began and ended: {min(loads):g} to {max(loads):g}.")
     if not any(row.get("engine") == "cuda" for section in sections.values() for row in section["rows"]):

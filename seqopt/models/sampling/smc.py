@@ -17,6 +17,10 @@ is told by their ancestors: with :math:`E_i` the first ancestor of particle i am
 
     \widehat{\mathrm{Var}}(\bar f) = \frac{1}{N^2} \sum_e \Big( \sum_{i: E_i = e} (f_i - \bar f) \Big)^2 .
 
+The variance of a population's log marginal likelihood is that of the logarithms of its mean weights, the sum over
+steps of their squared coefficients of variation divided by N. It takes the weights of one step for independent draws:
+moves that do not mix make it too small.
+
 References:
     Del Moral, P., Doucet, A., Jasra, A. (2006). Sequential Monte Carlo samplers. Journal of the Royal Statistical
         Society B 68, 411-436.
@@ -65,7 +69,7 @@ class _Population:
         likelihoods: Likewise of the marginal likelihood.
         eves: The first ancestor of each.
         log_evidence: Logarithm of the product of mean weights so far.
-        resamplings: How often particles were resampled.
+        variance: Of that, over populations.
     """
 
     points: Numbers
@@ -73,7 +77,7 @@ class _Population:
     likelihoods: Numbers
     eves: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     log_evidence: float = 0.0
-    resamplings: int = 0
+    variance: float = 0.0
 
     def __post_init__(self) -> None:
         self.eves = np.arange(len(self.points))
@@ -85,7 +89,6 @@ class _Population:
         places = np.searchsorted(np.cumsum(weights / weights.sum()), marks).clip(max=count - 1)
         self.points, self.priors, self.likelihoods = self.points[places], self.priors[places], self.likelihoods[places]
         self.eves = self.eves[places]
-        self.resamplings += 1
 
 
 class SMCSampler(Configurable):
@@ -205,6 +208,7 @@ class SMCSampler(Configurable):
                 )
             weights = np.exp(logs - top)
             population.log_evidence += top + math.log(float(weights.mean()))
+            population.variance += float(weights.var() / weights.mean() ** 2) / self.particles
             population.resample(weights, rng)
             exponent = min(1.0, exponent + step)
             self._move(density, population, exponent, rng, self.moves)
@@ -282,10 +286,5 @@ def _effective_size(population: _Population, place: int) -> float:
 
 
 def _evidence_error(populations: Sequence[_Population]) -> float:
-    """Standard error of the logarithm of the mean over populations, by the particles' first ancestors."""
-    total = 0.0
-    for population in populations:
-        count = len(population.eves)
-        same = float((np.bincount(population.eves, minlength=count) ** 2).sum()) / count**2
-        total += max(1.0 - (count / (count - 1)) ** (population.resamplings + 1) * (1.0 - same), 0.0)
-    return math.sqrt(total) / len(populations)
+    """Standard error of the logarithm of the mean over populations: see the module."""
+    return math.sqrt(sum(population.variance for population in populations)) / len(populations)

@@ -263,6 +263,8 @@ class Confirmation:
             rng=np.random.default_rng([self.seed, _FUTURE, self.used]),
             tolerance=self.tolerance,
             now=self.standing().probability,
+            # What is left of a batch is the next one to be measured.
+            begun=replace(self._situation(), batch=len(self._begun) - bool(self._asked)),
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -84,6 +84,7 @@ def simulate(
     batch: int,
     rng: np.random.Generator,
     after: Callable[[ArmPosterior], None] | None = None,
+    begun: Situation | None = None,
 ) -> Trace:
     """Confirmations from now on, as many as the posterior has situations, side by side.
 
@@ -91,19 +92,25 @@ def simulate(
         posterior: Where they stand.
         rule: Chooses the arms.
         measure: What is measured.
-        wells: Measurements in all.
+        wells: Measurements from now on.
         batch: Measurements at a time.
         rng: For rules that draw.
         after: Called with the posterior after each batch.
+        begun: Where the rule stands, if measurements have been made before: wells that exceed its number raise that.
+            By default it begins now, with these wells.
     """
-    prior, used = posterior.variance, 0
+    if begun is None:
+        begun = Situation(wells, 0, 0, posterior.variance)
+    used = 0
     times = np.zeros((posterior.situations, posterior.arms), dtype=np.int64)
     rows = np.arange(posterior.situations)
     recommended, averaged, ends = [], [], []
     number = 0
     while used < wells:
         size = min(batch, wells - used)
-        chosen = choose_batch(posterior, rule, Situation(wells, used, number, prior), size, rng)
+        made = begun.used + used
+        situation = replace(begun, wells=max(begun.wells, made + size), used=made, batch=begun.batch + number)
+        chosen = choose_batch(posterior, rule, situation, size, rng)
         posterior = posterior.on_fresh_plate()
         for arms in chosen:
             posterior = posterior.given(arms, measure(arms, times[rows, arms]))
@@ -174,6 +181,7 @@ def forecast(
     tolerance: float = 0.0,
     futures: int = FUTURES,
     now: float | None = None,
+    begun: Situation | None = None,
 ) -> Forecast:
     """How many further measurements make the named arm the best with a probability.
 
@@ -192,6 +200,8 @@ def forecast(
         tolerance: How far from the best counts as right.
         futures: Simulated continuations.
         now: The probability now, where it is known.
+        begun: Where the rule stands, if measurements have been made before. By default it begins now, with ``limit``
+            wells.
 
     Example:
         >>> two = ArmPosterior.of([0.1, 0.0], np.eye(2), 1.0)
@@ -200,6 +210,9 @@ def forecast(
         ((0, 2, 4), True)
     """
     several = posterior.repeated(futures)
+    if begun is None:
+        begun = Situation(limit, 0, 0, posterior.variance)
+    begun = replace(begun, prior_variance=np.repeat(begun.prior_variance, futures, axis=0))
     root = rooted(posterior.covariance)
     truth = posterior.mean + rng.standard_normal((futures, posterior.arms)) @ root[0].T
     rows = np.arange(futures)
@@ -240,9 +253,11 @@ def forecast(
     # Some batches at a time, so that what is sure soon is soon found.
     while wells[-1] < limit and decided[-1] < MOST:
         ahead = min(max(4 * batch, wells[-1]), limit - wells[-1])
-        trace = simulate(several, rule, measure, wells=ahead, batch=batch, rng=rng, after=note)
+        trace = simulate(several, rule, measure, wells=ahead, batch=batch, rng=rng, after=note, begun=begun)
         several, start = trace.posterior, wells[-1]
         wells += [start + used for used in trace.used]
+        made = begun.used + ahead
+        begun = replace(begun, wells=max(begun.wells, made), used=made, batch=begun.batch + len(trace.used))
     return Forecast(tuple(wells), tuple(chances), target, tuple(decided))
 
 

@@ -114,7 +114,7 @@ class ArmPosterior:
             noises,
             made.astype(np.int64),
             mean_values,
-            made.astype(np.int64),
+            np.where(np.isnan(mean_values), 0, made).astype(np.int64),
         )
         if plate is None:
             return found

@@ -44,7 +44,11 @@ def made(task: str, cell: Cell, seed: int, value: float) -> dict:
     return {
         "job": {"task": task, "cell": vars(cell), "seed": seed},
         "values": [sign * (value - 1), sign * value, sign * (value - 2)],
-        "record": {"versions": {"seqopt": "1"}, "machine": {"processor": "Abacus", "cores": 2, "platform": "Clay"}},
+        "record": {
+            "command": "seqopt bench factorial",
+            "versions": {"seqopt": "1"},
+            "machine": {"processor": "Abacus", "cores": 2, "platform": "Clay"},
+        },
     }
 
 

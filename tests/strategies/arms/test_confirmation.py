@@ -10,7 +10,15 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from seqopt.errors import InputError
-from seqopt.strategies.arms import ArmPosterior, BayesGap, Confirmation, EqualReplication, forecast, probability_best
+from seqopt.strategies.arms import (
+    ArmPosterior,
+    BayesGap,
+    Confirmation,
+    EqualReplication,
+    forecast,
+    probability_best,
+)
+from seqopt.strategies.arms.decision import simulate
 
 ARMS = ["AAA", "AAC", "ACC", "CCC"]
 COVARIANCE = 0.5 * np.eye(4) + 0.5
@@ -103,6 +111,64 @@ def test_forecasts_are_of_searches_that_stop() -> None:
     # Long before the probability is 95 % in the mean.
     assert found.needed is not None
     assert found.probability[found.wells.index(found.needed)] < 0.93
+
+
+@pytest.mark.parametrize("kind", ["decay", "theory"])
+def test_a_forecast_goes_on_as_one_confirmation_would(kind: str) -> None:
+    """Rules that know how far they are do not begin again while it looks ahead."""
+    mean, rule, futures = np.array([0.3, 0.1, 0.0, -0.1, -0.2, 0.2]), BayesGap(kind, 5.0), 600
+    covariance = 0.5 * np.eye(6)
+    posterior = ArmPosterior.of(mean, covariance, 1.0)
+    found = forecast(posterior, rule, target=0.95, limit=192, batch=6, rng=np.random.default_rng(7), futures=futures)
+    rng = np.random.default_rng(8)
+    truth, rows = rng.multivariate_normal(mean, covariance, futures), np.arange(futures)
+    stopped, decided = np.zeros(futures, dtype=bool), [0.0]
+
+    def measure(arms: np.ndarray, times: np.ndarray) -> np.ndarray:
+        return truth[rows, arms] + rng.standard_normal(futures)
+
+    def note(posterior: ArmPosterior) -> None:
+        named = posterior.draws(512, rng).argmax(2) == posterior.mean.argmax(1)
+        stopped[:] |= named.mean(0) >= 0.95
+        decided.append(float(stopped.mean()))
+
+    simulate(posterior.repeated(futures), rule, measure, wells=192, batch=6, rng=rng, after=note)
+    for wells in (48, 96, 192):
+        # Where the rule began again each time, 10 % and more of the continuations were decided too early.
+        assert found.decided[found.wells.index(wells)] == pytest.approx(decided[wells // 6], abs=0.08)
+
+
+def test_a_forecast_begins_where_the_rule_stands() -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    class Noted(EqualReplication):
+        def choose(self, posterior, situation, rng):
+            seen.append((situation.wells, situation.used, situation.batch))
+            np.testing.assert_array_equal(situation.prior_variance, 1.0)
+            return super().choose(posterior, situation, rng)
+
+    found = made(rule=Noted())
+    arms = found.ask()
+    found.tell(arms[:4], lab(arms[:4], 0))
+    seen.clear()
+    found.forecast(50)
+    # Six wells of the first batch are awaited; from the 41st on there are more than were planned.
+    assert seen[0] == (40, 4, 0)
+    assert seen[10] == (40, 14, 1)
+    assert seen[-1][0] == 54
+
+
+def test_values_of_which_only_the_number_is_known_are_left_out_of_averages() -> None:
+    start = ArmPosterior.of(np.zeros(3), np.eye(3), 0.25, counts=[1, 1, 1])
+    told = start.given(np.array([1]), np.array([2.0]))
+    np.testing.assert_array_equal(told.averages, [[np.nan, 2.0, np.nan]])
+    np.testing.assert_array_equal(told.counts, [[1, 2, 1]])
+    rule = Confirmation(["A", "B", "C"], np.zeros(3), np.eye(3), 0.25, counts=[1, 1, 1], rule="ugap", wells=60, batch=6)
+    rng = np.random.default_rng(0)
+    while arms := rule.ask():
+        rule.tell(arms, [{"A": 1.0, "B": 0.0, "C": 0.8}[arm] + 0.5 * rng.standard_normal() for arm in arms])
+    wells = rule.posterior.counts[0]
+    assert wells[1] < min(wells[0], wells[2])  # the worst is told apart soon
 
 
 def test_what_plates_share_makes_forecasts_longer() -> None:
