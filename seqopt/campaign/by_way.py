@@ -145,7 +145,7 @@ def counts_by_way(settings: Settings, measurements: Sequence[Measurement]) -> tu
     contexts = settings.made_contexts()
     if contexts is None or settings.plates:
         return ()
-    from seqopt.data.observations import is_lost
+    from seqopt.utils.losses import is_lost
 
     found = []
     for context in _target_first(contexts):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.labels import Label
     from seqopt.campaign.naming import Naming
     from seqopt.campaign.plates import Plate
-    from seqopt.campaign.rows import Measurement
+    from seqopt.campaign.rows import Measurement, Settings
     from seqopt.campaign.session import Session
     from seqopt.campaign.store import CampaignStore
     from seqopt.spaces import Space
@@ -208,9 +208,14 @@ class Confirmed:
         aim = percent(self.target)
         ahead, half, most = self.forecast, self.forecast.needed, self.forecast.wells[-1]
         often, share = ahead.within(0.9), ahead.decided[-1]
+        unknown = "" if self.repeats >= REPEATS else f", once there are {REPEATS} replicates"
         if half is not None and often is not None:
             further = f"and within {often} in nine of ten" if often > half else "and in nine of ten"
-            return f"{aim} would be reached within {counted(half, 'more well')} in half of all cases, {further}"
+            return (
+                f"{aim} would be reached within {counted(half, 'more well')} in half of all cases, {further}{unknown}"
+            )
+        if half is not None and half == most:
+            return f"{aim} would be reached within {counted(half, 'more well')} in {percent(share)} of all cases"
         if half is not None:
             return (
                 f"{aim} would be reached within {counted(half, 'more well')} in half of all cases, and within {most} "
@@ -321,7 +326,7 @@ class Confirming:
             >>> campaign.close(); folder.cleanup()
         """
         state = self.store.state
-        plan = Plan.of(self.store.settings.extra.get(KEPT))
+        plan = before = Plan.of(self.store.settings.extra.get(KEPT))
         begun = plan is not None
         if plan is None:
             plan = self._begun(wells, among, column, top, batch, rule, target, state)
@@ -331,8 +336,8 @@ class Confirming:
         made, found = standing
         if made != Plan.of(self.store.settings.extra.get(KEPT)):
             what = (
-                f"confirmation {made.number}, {counted(len(found.plate), 'well')}"
-                if begun
+                f"confirmation {made.number}, {_change_of(before, made, found)}"
+                if begun and before is not None
                 else (f"confirmation {made.number} of {len(made.keys)} strings by {counted(made.wells, 'well')}")
             )
             self._keep(made, what, state)
@@ -552,15 +557,22 @@ class Confirming:
                 f"{len(never)} of the {len(arms)} were never measured ({listed}): what is known of them is what the "
                 "model expects"
             )
+        dropped = 0 if more or decided else len(self._open_wells(plan, results)) - len(wells)
+        if dropped > 0:
+            remarks.append(
+                f"{counted(dropped, 'well')} of the plate at hand {'is' if dropped == 1 else 'are'} beyond the "
+                f"{counted(plan.wells, 'well')} of this confirmation, and not awaited; what is measured there counts"
+            )
         if plan.wells < len(arms):
             remarks.append(
                 f"{counted(plan.wells, 'well')} for {len(arms)} strings: some are not measured again, and are judged "
                 "by what is known already"
             )
         if repeats < REPEATS:
+            there = "there is" if repeats == 1 else "there are"
             remarks.append(
-                f"there are {counted(repeats, 'replicate')}: how noisy a measurement is, and with it every "
-                f"probability, rests on the model alone, and nothing is decided before there are {REPEATS}"
+                f"{there} {counted(repeats, 'replicate')}: how noisy a measurement is, and with it every probability, "
+                f"rests on the model alone, and nothing is decided before there are {REPEATS}"
             )
         failed = [row.string for row in results if row.failure is not None]
         if failed:
@@ -599,21 +611,7 @@ class Confirming:
 
     def _wells_of(self, plan: Plan, number: int) -> tuple[Well, ...]:
         """The wells of a plate, controls last."""
-        plate = plan.plates[number]
-        before = sum(len(one["arms"]) for one in plan.plates[:number])
-        name = plate["plate"]
-        wells = [
-            Well(plan.label(before + place), plan.strings[index], plan.keys[index], name)
-            for place, index in enumerate(plate["arms"])
-        ]
-        rules = PlateRules.of(self.store.settings)
-        if rules is not None:
-            wells += [
-                Well(f"C{plan.number}-control-{number + 1}", one.string, one.key, name, control=True)
-                for one in rules.controls
-                if one.key not in plan.keys
-            ]
-        return tuple(wells)
+        return _wells_of(plan, number, self.store.settings)
 
     def _open_wells(self, plan: Plan, results: Sequence[Measurement]) -> tuple[Well, ...]:
         """The wells of the last plate that have no result yet."""
@@ -670,3 +668,59 @@ def check_confirmation_target(path: str | os.PathLike[str], store: CampaignStore
         raise InputError(f"{file} already exists, and is not a plate of a confirmation: choose another name")
     if any(cell.strip() for cells in sheet.rows[1:] for cell in cells[-3:]):
         raise InputError(f"{file} holds results, which would be lost: record it first, and choose another name")
+
+
+def well_named(label: str, settings: Settings) -> Well:
+    """The well of the confirmation under way that has a label.
+
+    Raises:
+        CampaignError: If it has none of that label, or several, as of controls, or none is under way.
+    """
+    label = label.strip().upper().replace("CONTROL", "control")
+    plan = Plan.of(settings.extra.get(KEPT))
+    if plan is None:
+        raise CampaignError(f"{label} would be a well of a confirmation, and none is under way")
+    wells = [well for number in range(len(plan.plates)) for well in _wells_of(plan, number, settings)]
+    found = [well for well in wells if well.label == label]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CampaignError(f"several strings are measured as {label}: record them by their names or in a table")
+    known = f"its wells are {wells[0].label} to {wells[-1].label}" if wells else "it has no wells yet"
+    raise CampaignError(f"the confirmation under way has no well {label}: {known}")
+
+
+def _wells_of(plan: Plan, number: int, settings: Settings) -> tuple[Well, ...]:
+    """The wells of a plate, controls last."""
+    plate = plan.plates[number]
+    before = sum(len(one["arms"]) for one in plan.plates[:number])
+    name = plate["plate"]
+    wells = [
+        Well(plan.label(before + place), plan.strings[index], plan.keys[index], name)
+        for place, index in enumerate(plate["arms"])
+    ]
+    rules = PlateRules.of(settings)
+    if rules is not None:
+        wells += [
+            Well(f"C{plan.number}-control-{number + 1}", one.string, one.key, name, control=True)
+            for one in rules.controls
+            if one.key not in plan.keys
+        ]
+    return tuple(wells)
+
+
+def _change_of(before: Plan, after: Plan, found: Confirmed) -> str:
+    """What a command has changed of a confirmation, for the history."""
+    said = [
+        f"{name} {now} (was {was})"
+        for name, was, now in (
+            ("wells", before.wells, after.wells),
+            ("batch", before.batch, after.batch),
+            ("rule", before.rule, after.rule),
+            ("target", before.target, after.target),
+        )
+        if was != now
+    ]
+    if len(after.plates) > len(before.plates):
+        said.append(f"a plate of {counted(len(found.plate), 'well')}")
+    return ", ".join(said)

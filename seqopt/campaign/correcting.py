@@ -114,7 +114,7 @@ def correction(
     if censored is not None and standard_error is not None:
         row.wrong(NO_ERROR, repr(standard_error))
     if failure is not None and not is_reason(failure):
-        row.wrong("is not a reason for a failure: say what happened", failure)
+        row.wrong("is not a reason for a failure: say what happened", failure if failure.strip() else "an empty text")
     if cost is not None and (problem := wrong_cost(cost, settings)):
         row.wrong(problem, repr(cost))
     if not force and not row.problems and value is not None and not settings.yes_no:

@@ -102,7 +102,7 @@ def lost_reason(failure: str | None, lost: str | None) -> str | None:
         raise InputError("a result failed or was lost, not both: give one reason")
     if not lost.strip():
         raise InputError("a loss needs a reason: say what happened")
-    from seqopt.data.observations import LOST
+    from seqopt.utils.losses import LOST
 
     return f"{LOST}{lost.strip()}"
 

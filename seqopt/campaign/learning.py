@@ -93,7 +93,11 @@ def gain_in_words(gain: Gain, count: int) -> str:
     """
     these = "this one is" if count == 1 else f"these {count} are"
     chance = "a random one" if count == 1 else f"{count} random ones"
-    return (
+    text = (
         f"once {these} measured, predictions of other strings should be off by {100 * gain.saved:.0f} % less than now "
         f"({chance}: {100 * gain.saved_at_random:.0f} %), if the model is right"
     )
+    if gain.saved >= gain.saved_at_random:
+        return text
+    # What tells most of the model's parameters need not tell most of other strings.
+    return f"{text}: by that, {chance} would do as well"

@@ -28,7 +28,7 @@ COUNTS = f"{STANDS} AND NOT EXISTS {DISCARD}"
 _BLANKS = "char(32, 9, 10, 11, 12, 13, 160)"
 _REASON = f"lower(trim(m.failure, {_BLANKS}))"
 IS_LOST = f"rtrim(substr({_REASON}, 1, instr({_REASON} || ':', ':') - 1), {_BLANKS}) = 'lost'"
-"""Whether it was lost, as `seqopt.data.observations.is_lost` has it, which would import numpy here."""
+"""Whether it was lost, as `seqopt.utils.losses.is_lost` has it."""
 
 STATUS = f"""CASE
     WHEN s.undone_by IS NOT NULL THEN 'undone'
@@ -40,6 +40,10 @@ STATUS = f"""CASE
         WHERE m.suggestion = s.id AND (m.value IS NOT NULL OR m.failure IS NOT NULL) AND {STANDS}) THEN 'discarded'
     WHEN EXISTS (SELECT 1 FROM withdrawals w WHERE w.suggestion = s.id AND w.undone_by IS NULL) THEN 'withdrawn'
     ELSE 'open' END"""
+
+ONLY_LOST = f"""({STATUS}) = 'failed' AND NOT EXISTS (SELECT 1 FROM measurements m
+    WHERE m.suggestion = s.id AND m.failure IS NOT NULL AND {COUNTS} AND NOT ({IS_LOST}))"""
+"""Whether all that is known of a suggestion ``s`` is that it was lost."""
 
 TRANSFORM = """(SELECT coalesce(json_extract(t.contents, '$.transform'), 'none') FROM settings t
     WHERE t.made_by <= s.made_by AND (t.undone_by IS NULL OR t.undone_by > s.made_by) ORDER BY t.id DESC LIMIT 1)"""

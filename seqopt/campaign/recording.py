@@ -13,13 +13,15 @@ from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 from seqopt.campaign.entries import ResultEntry, Results, first_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.naming import Naming
+from seqopt.campaign.plates import PLATE
 from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import Censoring, Measurement
 from seqopt.campaign.units import conversion_to, converted
-from seqopt.errors import InputError
+from seqopt.errors import InputError, SeqoptError
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
+    from seqopt.campaign.confirming import Well
     from seqopt.data import ContextValue
 
 logger = logging.getLogger(__name__)
@@ -64,9 +66,14 @@ class Recorder:
             raise InputError(f"results that are yes or no have no unit: leave {unit} out")
         conversion = None if unit is None else conversion_to(self.store.settings, unit)
         named = self.naming.is_named(what)
+        well = None if named else self._well(what)
+        if well is not None:
+            replicate = True
+            context = {**({} if well.plate is None else {PLATE: well.plate}), **(context or {})}
         entry = ResultEntry(
-            string=None if named else what,
+            string=well.string if well is not None else None if named else what,
             identifier=what if named else None,
+            replicate=None if well is None else well.label,
             value=value,
             failure=failure,
             standard_error=standard_error,
@@ -92,6 +99,18 @@ class Recorder:
         for remark in results.warnings:
             logger.warning("%s", remark)
         return taken
+
+    def _well(self, what: str) -> Well | None:
+        """The well of a confirmation that a label names, such as C2-001; `None` for anything else."""
+        from seqopt.campaign.confirming import WELL, well_named
+
+        if WELL.fullmatch(what.strip().upper().replace("CONTROL", "control")) is None:
+            return None
+        try:
+            self.naming.key(what)
+        except SeqoptError:
+            return well_named(what, self.store.settings)
+        return None  # it is a string of the space
 
     def record_file(
         self,

@@ -39,6 +39,7 @@ from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
 from seqopt.datasets.sheets import Sheet, read_sheet
 from seqopt.errors import InputError
+from seqopt.utils.losses import is_lost
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
@@ -267,7 +268,10 @@ def check_entries(
         if row.entry.failure is not None and (row.entry.value is not None or row.entry.wells is not None):
             row.wrong("needs a value or a reason for its failure, and not both")
         elif row.entry.failure is not None and not is_reason(row.entry.failure):
-            row.wrong("is not a reason for a failure: say what happened", row.entry.failure)
+            failure = row.entry.failure
+            row.wrong(
+                "is not a reason for a failure: say what happened", failure if failure.strip() else "an empty text"
+            )
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
     return _check(
@@ -334,6 +338,14 @@ def _check(
                 settings,
             )
     sound = [row for row in answered if not row.problems]
+    for row in sound:
+        if row.entry.failure is not None and _sounds_lost(row.entry.failure):
+            warnings.append(
+                row.remark(
+                    "counts as a failure of its string, which teaches that such strings fail: if it was lost instead, "
+                    "correct the reason to one that begins with 'lost:'"
+                )
+            )
     if settings.plates:
         _remark_on_plates(sound, plates, warnings, source)
     if not history:
@@ -476,6 +488,11 @@ def _no_plate(plates: Collection[str]) -> str:
         f"does not say on which plate it was measured{there}, and plates differ: give the identifier of its "
         "suggestion, a column 'plate', or --plate P1"
     )
+
+
+def _sounds_lost(reason: str) -> bool:
+    """Whether a reason may mean that a measurement was lost, and is not written so."""
+    return not is_lost(reason) and reason.strip().casefold().startswith(("lost ", "loss "))
 
 
 def _remark_on_plates(sound: Sequence[Row], plates: Mapping[str, Plate], warnings: list[Remark], source: str) -> None:

@@ -345,7 +345,7 @@ class Revising:
         Raises:
             CampaignError: If that is so, and it was suggested again, has a value by now, or was withdrawn before.
         """
-        from seqopt.data.observations import is_lost
+        from seqopt.utils.losses import is_lost
 
         query = suggestion.key, suggestion.context
         results = [row for row in self.store.measurements() if (row.key, row.context) == query]

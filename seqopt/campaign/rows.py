@@ -684,7 +684,7 @@ class Counts:
     Attributes:
         open: Suggestions that await a result.
         measured: Suggestions with a value.
-        failed: Suggestions that only failed.
+        failed: Suggestions that only failed, not those that were lost.
         withdrawn: Suggestions that were withdrawn.
         batches: Batches that were suggested (and not undone).
         strings: Different strings with a value.
@@ -693,6 +693,8 @@ class Counts:
         discarded: Measurements that are kept and not modelled.
         excluded: Candidates that were withdrawn before they were suggested.
         lost: Measurements that were lost, which says nothing of their strings.
+        lost_suggestions: Suggestions of which no more is known than that they were lost.
+        discarded_suggestions: Suggestions of which all results are kept and not modelled.
     """
 
     open: int
@@ -706,3 +708,18 @@ class Counts:
     discarded: int = 0
     excluded: int = 0
     lost: int = 0
+    lost_suggestions: int = 0
+    discarded_suggestions: int = 0
+
+    @property
+    def of_suggestions(self) -> str:
+        """What became of the suggestions, in words.
+
+        Example:
+            >>> Counts(1, 4, 1, withdrawn=0, batches=1, strings=4, values=4, failures=1).of_suggestions
+            '4 measured, 1 failed, 0 withdrawn, 1 open'
+        """
+        parts = [f"{self.measured} measured", f"{self.failed} failed"]
+        parts += [f"{self.lost_suggestions} lost"] if self.lost_suggestions else []
+        parts += [f"{self.discarded_suggestions} discarded"] if self.discarded_suggestions else []
+        return ", ".join([*parts, f"{self.withdrawn} withdrawn", f"{self.open} open"])

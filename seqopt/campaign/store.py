@@ -35,6 +35,7 @@ from seqopt.campaign.queries import (
     EXCLUSIONS,
     IS_LOST,
     MEASUREMENTS,
+    ONLY_LOST,
     STANDS,
     STATUS,
     SUGGESTIONS,
@@ -426,14 +427,15 @@ class CampaignStore:
             query = f"SELECT count(*) FROM measurements m WHERE {STANDS} AND NOT ({COUNTS})"
             discarded = self._rows(query)[0][0]
             excluded = self._rows("SELECT count(*) FROM exclusions WHERE undone_by IS NULL")[0][0]
-        waiting, measured, failed, withdrawn = (
-            statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn")
+            missing = self._rows(f"SELECT count(*) FROM suggestions s WHERE {ONLY_LOST}")[0][0]
+        waiting, measured, failed, withdrawn, set_aside = (
+            statuses.get(status, 0) for status in ("open", "measured", "failed", "withdrawn", "discarded")
         )
         strings, values, without, lost = totals
         return Counts(
             open=waiting,
             measured=measured,
-            failed=failed,
+            failed=failed - missing,
             withdrawn=withdrawn,
             batches=batches,
             strings=strings,
@@ -442,6 +444,8 @@ class CampaignStore:
             discarded=discarded,
             excluded=excluded,
             lost=lost,
+            lost_suggestions=missing,
+            discarded_suggestions=set_aside,
         )
 
     def withdrawals(self, *, undone: bool = False) -> list[Withdrawal]:

@@ -95,7 +95,7 @@ def summarize(campaign: Campaign) -> list[Section]:
         from seqopt.campaign.summary_hits import hit_sections
 
         sections = hit_sections(status, observed, suggestions, _heading(status))
-        sections += [_failures(settings, observed, times), Section("Warnings", status.warnings or ("None.",))]
+        sections += [*_failures(settings, observed, times), Section("Warnings", status.warnings or ("None.",))]
         return [_with_mutations(section, keys, settings) for section in sections]
     sections = [
         _heading(status),
@@ -104,7 +104,7 @@ def summarize(campaign: Campaign) -> list[Section]:
         _last_batch(settings, suggestions, by_query),
         _open(settings, [row for row in suggestions if row.status == "open"], status),
         _model(status),
-        _failures(settings, observed, times),
+        *_failures(settings, observed, times),
         Section("Warnings", status.warnings or ("None.",)),
     ]
     return [_with_mutations(section, keys, settings) for section in sections]
@@ -178,8 +178,7 @@ def _heading(status: Status) -> Section:
             ]
         ),
         *(one.describe() for one in status.relations),
-        f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.measured} measured, "
-        f"{counts.failed} failed, {counts.withdrawn} withdrawn, {counts.open} open",
+        f"suggested: {counted(counts.batches, 'batch', 'batches')}; {counts.of_suggestions}",
         f"filters: {'; '.join(status.filters) or 'none'}",
     ]
     unit = f", {settings.unit}" if settings.unit else ""
@@ -328,7 +327,10 @@ def _model(status: Status) -> Section:
     return Section("Model", tuple(lines))
 
 
-def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int, str]) -> Section:
+def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int, str]) -> list[Section]:
+    """What failed and, where there is something, what was lost."""
+    from seqopt.utils.losses import is_lost
+
     rows = [
         (times.get(row.made_by, "")[:10], row.suggestion or UNSUGGESTED, row.identifier or "", row.string, row.failure)
         for one in observed
@@ -336,7 +338,10 @@ def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int,
         if row.failure is not None
     ]
     header = ("day", "name", IDENTIFIER, settings.string_column, "reason")
-    return section_without_empty("Failures", () if rows else ("None.",), header, rows)
+    lost = [row for row in rows if is_lost(row[-1])]
+    failed = [row for row in rows if not is_lost(row[-1])]
+    found = [section_without_empty("Failures", () if failed else ("None.",), header, failed)]
+    return [*found, section_without_empty("Lost", (), header, lost)] if lost else found
 
 
 def section_without_empty(

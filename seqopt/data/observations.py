@@ -21,22 +21,6 @@ Status = Literal["ok", "failed", "pending", "withdrawn", "lost"]
 """Whether a row has a value, is known to have none, awaits a result, will have none for reasons that are not the
 string's, or was lost on the way, so that the string is asked for again."""
 
-LOST = "lost: "
-"""How the reason of a failure is written that is not the string's fault: what follows says what happened."""
-
-
-def is_lost(reason: str | None) -> bool:
-    """Whether a reason says that a measurement was lost, not that its string failed.
-
-    It says so if it begins with ``lost:``, whatever its capitals and spaces, or is that word alone.
-
-    Example:
-        >>> [is_lost(reason) for reason in ("lost: the robot fell", "Lost :dropped", "LOST", "lost activity", None)]
-        [True, True, True, False, False]
-    """
-    return reason is not None and reason.strip().lower().partition(":")[0].rstrip() == LOST.strip(": ")
-
-
 Censoring = Literal["<", ">"]
 """Which side of its limit a censored value lies on, in the user's units."""
 

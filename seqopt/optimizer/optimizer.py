@@ -36,7 +36,7 @@ from seqopt.data import (
 )
 from seqopt.data.hits import TOLD, hits_missed, tried_rows
 from seqopt.data.missed import judged_rows, latest
-from seqopt.data.observations import COST, LOST, is_lost
+from seqopt.data.observations import COST
 from seqopt.data.transforms import LearnedTransform, check_value, learned, quantile_interval
 from seqopt.data.yes_no import YesNo, is_whole
 from seqopt.datasets import Pool
@@ -58,6 +58,7 @@ from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
 from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy, takes_censored, takes_yes_no, unlearnable
 from seqopt.utils.arguments import checked_integer
+from seqopt.utils.losses import LOST, is_lost
 from seqopt.utils.progress import doing
 from seqopt.utils.shown import Tabulated
 

@@ -128,8 +128,7 @@ def describe_status(status: Status) -> Description:
         ),
         (
             "suggested",
-            f"{counted(counts.batches, 'batch', 'batches')}: {counts.measured} measured, {counts.failed} failed, "
-            f"{counts.withdrawn} withdrawn, {counts.open} open",
+            f"{counted(counts.batches, 'batch', 'batches')}: {counts.of_suggestions}",
         ),
     ]
     if status.best is not None:

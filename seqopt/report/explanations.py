@@ -75,6 +75,7 @@ def describe_explanation(found: Explanation) -> DescribedExplanation:
         "identifier": row.identifier or "",
         MUTATIONS: "" if parent is None else mutation_name(parent, row.key),
         "measured": "" if row.measured is None else f"{row.measured_words}{unit}",
+        "what became of it": row.status if row.status in ("failed", "lost") else "",
         **predicted,
         "chance to beat the best": "" if row.improvement is None else percent(row.improvement),
         "stands now": in_words(found.reason),

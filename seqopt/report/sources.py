@@ -25,7 +25,7 @@ def find_source(path: str | os.PathLike[str]) -> Path:
 
 
 def _campaign_of(path: Path) -> Path:
-    return path.with_name(path.name + CAMPAIGN_SUFFIX) if path.name else path
+    return path if not path.name or path.name.endswith(CAMPAIGN_SUFFIX) else path.with_name(path.name + CAMPAIGN_SUFFIX)
 
 
 def read_source(path: str | os.PathLike[str]) -> Run:

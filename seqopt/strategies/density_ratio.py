@@ -188,6 +188,9 @@ class BORE(Configurable):
         keys, labels, targets = self._labelled(state, rng)
         if labels.all() or not labels.any():
             return None
+        measured = targets[~np.isnan(targets)]
+        if measured.min() == measured.max():  # labels of equal values are drawn by lot
+            return None
         weights = self._weights(labels, targets)
         if weights is not None and not weights.any():
             return None

@@ -90,7 +90,7 @@ def _random(
         if len(found) >= n or not (without or batch is not None):
             break
     if without and not found and not state.size:
-        raise InputError(f"no string was found that the surrogate can take: {next(iter(without.values()))}")
+        raise InputError(f"no string was found that the model can take: {next(iter(without.values()))}")
     return list(found.values())[:n]
 
 

@@ -131,6 +131,33 @@ def test_the_same_plate_is_shown_until_results_arrive(campaign: Campaign, tmp_pa
     assert len(following.plate) == 8
 
 
+def test_one_well_is_recorded_by_its_label(campaign: Campaign) -> None:
+    plate = campaign.confirm(24, top=5, batch=8, target=0.9999).plate
+    (row,) = campaign.record(plate[2].label.lower(), 3.5)
+    assert (row.key, row.replicate, row.value) == (plate[2].key, "C1-003", 3.5)
+    (row,) = campaign.record(plate[0].label, lost="dropped")
+    assert (row.key, row.failure) == (plate[0].key, "lost: dropped")
+    assert campaign.confirm().plate == (plate[1], *plate[3:])
+    with pytest.raises(CampaignError, match="has no well C1-099: its wells are C1-001 to C1-008"):
+        campaign.record("C1-099", 3.5)
+    with pytest.raises(CampaignError, match="C1-003"):  # it has its result
+        campaign.record("C1-003", 3.6)
+    campaign.end_confirmation()
+    with pytest.raises(CampaignError, match="C1-004 would be a well of a confirmation, and none is under way"):
+        campaign.record("C1-004", 3.5)
+
+
+def test_wells_that_are_handed_out_and_no_longer_planned_are_named(campaign: Campaign) -> None:
+    campaign.confirm(24, top=5, batch=8, target=0.9999)
+    found = campaign.confirm(3)
+    assert len(found.plate) == 3
+    assert any("5 wells of the plate at hand are beyond the 3 wells" in remark for remark in found.remarks)
+    assert campaign.store.history()[-1].arguments["what"] == "confirmation 1, wells 3 (was 24)"
+    found = campaign.confirm(30)
+    assert len(found.plate) == 8
+    assert not any("beyond" in remark for remark in found.remarks)
+
+
 def test_wells_hold_what_was_planned_for_them(campaign: Campaign, tmp_path: Path) -> None:
     plate = campaign.confirm(24, top=5, batch=8, target=0.9999).plate
     other = next(well for well in plate if well.string != plate[0].string)

@@ -33,8 +33,8 @@ from seqopt.campaign import (
     Settings,
     StaleStateError,
 )
-from seqopt.data.observations import LOST, is_lost
 from seqopt.errors import InputError
+from seqopt.utils.losses import LOST, is_lost
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and limits of POSIX systems")
 

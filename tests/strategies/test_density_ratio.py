@@ -12,7 +12,7 @@ from seqopt.models.classifiers import KernelLogistic, NgramTrees
 from seqopt.scorers import Scoring
 from seqopt.search import GeneticSearch, LatentSearch, PoolSearch
 from seqopt.strategies import RandomStrategy, Strategy
-from seqopt.strategies.density_ratio import BORE, rank_labels
+from seqopt.strategies.density_ratio import BORE, LFBO, rank_labels
 from seqopt.strategies.protocols import CheckedStrategy
 
 POOL = ["".join(symbols) for symbols in itertools.product("AB", repeat=6)]
@@ -154,6 +154,15 @@ def test_monotone_transforms_change_nothing():
         return [row.string for row in optimizer.observations.rows]
 
     assert strings(lambda value: value) == strings(lambda value: np.exp(3 * value) - 7)
+
+
+@pytest.mark.parametrize("strategy", [BORE, LFBO])
+def test_strings_are_random_while_values_are_equal(strategy):
+    optimizer = Optimizer(StringSpace("ACGT", 12), strategy=strategy(), initial=10, batch_size=5, seed=0)
+    strings = optimizer.ask()
+    optimizer.tell(strings, [0.0 if "GG" in string else np.nan for string in strings[:-1]] + [0.0])
+    optimizer.ask()
+    assert {row.details.get("acquisition") for row in optimizer.observations.rows[-5:]} == {None}
 
 
 def test_equal_values_and_failures_only_do_not_stop_it():

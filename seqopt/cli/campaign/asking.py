@@ -210,6 +210,8 @@ def _print_explanation(campaign: Campaign, found: Explanation) -> None:
     print_whole(f"[bold]{escape('  '.join(filter(None, (found.name, row.identifier, called, row.string))))}[/bold]")
     if row.measured is not None:
         console.print(f"measured: {escape(row.measured_words + unit)}")
+    elif row.status in ("failed", "lost"):
+        console.print(f"{row.status}: what follows is predicted as if it could be measured")
     if settings.yes_no:
         console.print(f"predicted: {escape(chance(row.predicted, row.low, row.high))}")
     else:

@@ -668,7 +668,7 @@ def _store(
             f"--prefilter {large['prefilter']}": large["prefilter"] is not None,
             "--on-disk": bool(large["on_disk"]),
         }
-        refuse_idle(idle, "--pool FILE --on-disk")
+        refuse_idle(idle, "--pool FILE --on-disk", "leave it out" if pool is None else "add --on-disk, or leave it out")
         return None
     if needs is not None:
         raise InputError(f"a pool on disk has no {needs}: leave it out, or give one file with --in-memory")

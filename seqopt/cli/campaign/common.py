@@ -53,11 +53,11 @@ def one_of(name: Path | None, which: Path | None) -> Path | None:
     return name if which is None else which
 
 
-def refuse_idle(given: dict[str, bool], goes_with: str) -> None:
+def refuse_idle(given: dict[str, bool], goes_with: str, instead: str = "leave it out") -> None:
     """Refuse options that would do nothing."""
     for option, idle in given.items():
         if idle:
-            raise InputError(f"{option} goes with {goes_with}: leave it out")
+            raise InputError(f"{option} goes with {goes_with}: {instead}")
 
 
 def progress_in(shown: RichStatus) -> Progress:

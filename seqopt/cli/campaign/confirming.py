@@ -96,7 +96,9 @@ def print_confirmed(found: Confirmed, settings: Settings) -> None:
     unit = f" {settings.unit}" if settings.unit else ""
     best = found.best.prediction
     console.print(f"{found.used} of {counted(found.wells, 'well')} measured, {len(found.arms)} strings compared")
-    verb = "is" if found.decided else "is probably"
+    verb = (
+        "is" if found.decided else "is probably" if found.best.probability > 0.5 else "is likelier than any other to be"
+    )
     console.print(
         f"[bold]{escape(best.string)}[/bold] {verb} the best: probability {percent(found.best.probability)}; "
         f"{escape(settings.objective)} {shown_number(best.predicted)}{escape(unit)}, 90 % of the true value "

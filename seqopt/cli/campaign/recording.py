@@ -26,6 +26,7 @@ from seqopt.cli.campaign.options import Debug, DecimalComma, Force, OnPlate, Par
 from seqopt.cli.running import console, note, show_notes
 from seqopt.datasets.sources import file_and_part
 from seqopt.errors import InputError
+from seqopt.utils.losses import is_lost
 
 if TYPE_CHECKING:
     from seqopt.campaign import Campaign
@@ -140,8 +141,9 @@ def record(
             value = f"{value} {unit}, which is {measured[0].told}"
         if campaign.store.settings.yes_no and value is not None:
             value = inconclusive_or(measured[0])
-        told = [value] if value is not None else ["failed"] if failed is not None else []
-        told += [_what_becomes(campaign, measured[0])] if lost is not None else []
+        missing = lost is not None or (failed is not None and is_lost(failed))
+        told = [value] if value is not None else ["failed"] if failed is not None and not missing else []
+        told += [_what_becomes(campaign, measured[0])] if missing else []
         told += [] if paid is None else [f"for {paid:g}"]
         # How it was measured may have been taken from a suggestion, or been assumed.
         how = ", ".join(f"{name} {level}" for name, level in measured[0].context)
