@@ -12,11 +12,12 @@ from seqopt.encoding.held import HeldStrings
 from seqopt.models.classifiers import Classifier, Predictor, WeightedClassifier
 from seqopt.models.classifiers.protocols import BoolArray as Labels
 from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.held_pool import held_keys
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer
 from seqopt.scorers.shortlist import largest
 from seqopt.scorers.spread import LogitScore, SpreadScorer
 from seqopt.scorers.ties import TieOrder
-from seqopt.spaces import PoolSpace, keys_at
+from seqopt.spaces import PoolSpace
 from seqopt.spaces.spread import Spread, spread_of
 
 BLOCK = 1000
@@ -87,8 +88,7 @@ class ClassifierScoring:
         spread = spread_of(pool)
         if spread is not None and indices is None:
             return SpreadClassifierScorer(self._learner, pool, spread, self._rng)
-        keys = keys_at(pool, indices)
-        return self.sample_scorer(keys)
+        return self.sample_scorer(held_keys(pool, indices))
 
     def sample_scorer(self, keys: Sequence[str]) -> ClassifierPoolScorer:
         """The logits of strings that were drawn for this step."""
@@ -127,8 +127,8 @@ class ClassifierPoolScorer:
     """Scores of a list of candidates; implements `seqopt.scorers.PoolScorer`.
 
     Equal scores, of which trees make many, are ordered at random. Features of the candidates, where the classifier
-    looks at those of a featurizer, are computed or read once for all fits, as far as memory allows: see
-    `seqopt.encoding.held.HeldStrings`.
+    looks at those of a featurizer, are computed or read once for all fits, and of a pool for all steps, as far as
+    memory allows: see `seqopt.encoding.held.HeldStrings`.
 
     Args:
         learner: The fitted classifier.
@@ -138,7 +138,7 @@ class ClassifierPoolScorer:
 
     def __init__(self, learner: _Learner, keys: Sequence[str], rng: np.random.Generator) -> None:
         self._learner = learner
-        self._keys = HeldStrings(keys)
+        self._keys = keys if isinstance(keys, HeldStrings) else HeldStrings(keys)
         self._order = TieOrder(rng)(np.arange(len(keys)))
         self._scores: FloatArray | None = None
 

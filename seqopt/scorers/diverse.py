@@ -25,8 +25,9 @@ from seqopt.encoding.held import HeldStrings
 from seqopt.models.classifiers import Predictor, log_probability
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.scorers.checks import checked_scores
+from seqopt.scorers.held_pool import held_keys
 from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray
-from seqopt.spaces import PoolSpace, keys_at
+from seqopt.spaces import PoolSpace
 
 BLOCK = 1000
 """Strings whose logits are computed at once."""
@@ -85,7 +86,7 @@ class DiverseScoring:
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> DiversePoolScorer:
         """A scorer of the candidates of a pool."""
-        keys = keys_at(pool, indices)
+        keys = held_keys(pool, indices)
         rows = None
         if self._encoder is pool.encoder:  # it has encoded all of them once
             rows = pool.encoded if indices is None else pool.encoded.take(indices)
@@ -191,7 +192,7 @@ class _Columns:
     def __init__(self, scorer: DiverseScorer, keys: Sequence[str], rows: EncodedStrings | None) -> None:
         self._scorer = scorer
         predictor, name = scorer._predictor, type(scorer._predictor).__name__
-        held = HeldStrings(keys)
+        held = keys if isinstance(keys, HeldStrings) else HeldStrings(keys)
         parts = [
             checked_scores(predictor.logits(part), len(part), name)
             for part in (held[start : start + BLOCK] for start in range(0, len(keys), BLOCK))

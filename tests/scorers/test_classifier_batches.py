@@ -161,6 +161,29 @@ def test_a_diverse_batch_asks_for_the_features_of_a_long_list_at_once(monkeypatc
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("batch", ["refit", "dpp"])
+def test_features_of_a_pool_are_computed_once_for_all_steps(batch: str) -> None:
+    strings = ["A" * length + "B" * (length % 3) for length in range(1, 40)]
+    lengths = Lengths(dense=False)
+    optimizer = Optimizer(
+        CandidateSet(strings, kind="text"),
+        strategy=BORE(LogisticRegression(lengths), batch=batch),
+        initial=10,
+        batch_size=2,
+        seed=0,
+    )
+    computed = []
+    for _ in range(4):
+        before = lengths.computed
+        asked = optimizer.ask()
+        computed.append(lengths.computed - before)
+        optimizer.tell(asked, [float(len(string)) for string in asked])
+    # Those of the pool, then only what is fitted anew: once or, where each choice counts, twice.
+    assert computed[1] >= len(strings)
+    assert computed[3] <= 2 * len(optimizer.observations)
+    assert computed[3] < len(strings)
+
+
 def test_sparse_tables_teach_what_dense_ones_do() -> None:
     class Dense(LogisticRegression):
         takes_sparse = False
