@@ -223,9 +223,21 @@ def test_results_find_their_suggestions(store: CampaignStore) -> None:
         "B02-01": "measured",
     }
     counts = store.counts()
-    assert dataclasses.astuple(counts) == (1, 3, 0, 1, 2, 3, 6, 1, 0, 0, 0)
+    assert dataclasses.astuple(counts) == (1, 3, 0, 1, 2, 3, 6, 1, 0, 0, 0, 0, 0)
     assert [row.name for row in store.suggestions(("open", "withdrawn"), batch=1)] == ["B01-03", "B01-04"]
     assert store.check() == []
+
+
+def test_suggestions_that_were_lost_or_discarded_are_not_among_those_that_failed(store: CampaignStore) -> None:
+    suggest(store, "a", "b", "c", "d")
+    for string, reason in (("a", "no product"), ("b", "lost: dropped"), ("c", "Lost")):
+        record(store, string, None, failure=reason)
+    counts = store.counts()
+    assert (counts.failed, counts.lost_suggestions, counts.discarded_suggestions) == (1, 2, 0)
+    assert counts.of_suggestions == "0 measured, 1 failed, 2 lost, 0 withdrawn, 1 open"
+    with store.transaction("discard") as change:
+        change.discard([store.measurements(key="A")[0].id], "wrong vial")
+    assert store.counts().of_suggestions == "0 measured, 0 failed, 2 lost, 1 discarded, 0 withdrawn, 1 open"
 
 
 def test_replicates_are_kept_one_by_one(store: CampaignStore) -> None:

@@ -57,6 +57,7 @@ def test_weeks_of_a_campaign(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["counts"] | {"batches": 0} == {
         **{"open": 3, "measured": 3, "failed": 1, "withdrawn": 0, "batches": 0},
         **{"strings": 4, "values": 4, "failures": 1, "discarded": 0, "excluded": 0, "lost": 0},
+        **{"lost_suggestions": 0, "discarded_suggestions": 0},
     }
     assert found["best"]["value"] == -0.5
     assert found["model"]["n"] == 4
