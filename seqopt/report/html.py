@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from seqopt.campaign.summary import CLASSIFIERS
 from seqopt.data import central
 from seqopt.errors import InputError
 from seqopt.report.cards import best_cards, current_batch, unmeasured_cards
@@ -271,6 +272,7 @@ def _page(view: View, top: int, baseline: Baseline | None, missing: list[str]) -
         "log10": view.log10,
         "map": drawn,
         "analysis": analysis,
+        "classifier": chosen_by if (chosen_by := str(run.settings.get("acquisition"))) in CLASSIFIERS else "",
         "table": table,
         "batches": batches,
         "timed": not run.settings.get("asynchronous") and any(batch["seconds"] for batch in batches),
