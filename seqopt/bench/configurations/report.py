@@ -96,11 +96,15 @@ def _paired(by_method: Mapping[str, Sequence[Run]], method: str) -> str:
 def ranks(runs: Runs) -> str:
     """Mean rank of each method at the end over all tables and seeds at which all of these methods were run.
 
-    Methods that were not run everywhere are left out; equal regrets share their mean rank.
+    Methods that were not run everywhere, or with less than half as many seeds as others, are left out; equal regrets
+    share their mean rank.
     """
     from scipy.stats import rankdata
 
-    methods = [name for name in METHODS if all(name in by_method for by_method in runs.values())]
+    def few(name: str) -> bool:
+        return any(2 * len(by_method.get(name, ())) < max(map(len, by_method.values())) for by_method in runs.values())
+
+    methods = [name for name in METHODS if not few(name)]
     if len(methods) < 2:
         return ""
     found = []
