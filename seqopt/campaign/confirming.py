@@ -524,7 +524,7 @@ class Confirming:
                 indices = sorted(int(arm[0]) for arm in chosen)
                 plate = {"since": state, "arms": indices, "plate": None if fresh is None else plate_of(fresh)}
                 plan = replace(plan, plates=(*plan.plates, plate))
-                wells = self._wells_of(plan, len(plan.plates) - 1)
+                wells = _wells_of(plan, len(plan.plates) - 1, settings)
         ahead = None
         if not decided:
             ahead = forecast(
@@ -609,10 +609,6 @@ class Confirming:
             and (row.value is not None or row.failure is not None)
         ]
 
-    def _wells_of(self, plan: Plan, number: int) -> tuple[Well, ...]:
-        """The wells of a plate, controls last."""
-        return _wells_of(plan, number, self.store.settings)
-
     def _open_wells(self, plan: Plan, results: Sequence[Measurement]) -> tuple[Well, ...]:
         """The wells of the last plate that have no result yet."""
         if not plan.plates:
@@ -620,7 +616,7 @@ class Confirming:
         first, since = self.store.corrected(), plan.plates[-1]["since"]
         new = [row for row in results if first.get(row.id, row.made_by) > since]
         labels = {row.replicate for row in new}
-        wells = self._wells_of(plan, len(plan.plates) - 1)
+        wells = _wells_of(plan, len(plan.plates) - 1, self.store.settings)
         own = {well.label for well in wells}
         # What came without a label answers any of the wells of its string.
         others = Counter(row.key for row in new if row.replicate not in own)
@@ -670,13 +666,23 @@ def check_confirmation_target(path: str | os.PathLike[str], store: CampaignStore
         raise InputError(f"{file} holds results, which would be lost: record it first, and choose another name")
 
 
+def label_of(text: str) -> str:
+    """The label of a well as it is written; empty for a text that is none.
+
+    Example:
+        >>> label_of(" c1-003 "), label_of("C2-Control-1"), label_of("CCO")
+        ('C1-003', 'C2-control-1', '')
+    """
+    label = text.strip().upper().replace("CONTROL", "control")
+    return label if WELL.fullmatch(label) else ""
+
+
 def well_named(label: str, settings: Settings) -> Well:
     """The well of the confirmation under way that has a label.
 
     Raises:
         CampaignError: If it has none of that label, or several, as of controls, or none is under way.
     """
-    label = label.strip().upper().replace("CONTROL", "control")
     plan = Plan.of(settings.extra.get(KEPT))
     if plan is None:
         raise CampaignError(f"{label} would be a well of a confirmation, and none is under way")

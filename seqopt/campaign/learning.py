@@ -90,6 +90,8 @@ def gain_in_words(gain: Gain, count: int) -> str:
     Example:
         >>> gain_in_words(Gain(300, 0.8, 0.6, 0.72), 6).partition(" of other strings ")[2]
         'should be off by 25 % less than now (6 random ones: 10 %), if the model is right'
+        >>> gain_in_words(Gain(300, 0.8, 0.72, 0.6), 6).rpartition(": ")[2]
+        'by that, 6 random ones would do as well'
     """
     these = "this one is" if count == 1 else f"these {count} are"
     chance = "a random one" if count == 1 else f"{count} random ones"

@@ -102,14 +102,14 @@ class Recorder:
 
     def _well(self, what: str) -> Well | None:
         """The well of a confirmation that a label names, such as C2-001; `None` for anything else."""
-        from seqopt.campaign.confirming import WELL, well_named
+        from seqopt.campaign.confirming import label_of, well_named
 
-        if WELL.fullmatch(what.strip().upper().replace("CONTROL", "control")) is None:
+        if not (label := label_of(what)):
             return None
         try:
             self.naming.key(what)
         except SeqoptError:
-            return well_named(what, self.store.settings)
+            return well_named(label, self.store.settings)
         return None  # it is a string of the space
 
     def record_file(

@@ -491,7 +491,12 @@ def _no_plate(plates: Collection[str]) -> str:
 
 
 def _sounds_lost(reason: str) -> bool:
-    """Whether a reason may mean that a measurement was lost, and is not written so."""
+    """Whether a reason may mean that a measurement was lost, and is not written so.
+
+    Example:
+        >>> [_sounds_lost(reason) for reason in ("LOST in the post", "lost: in the post", "lost", "glossy")]
+        [True, False, False, False]
+    """
     return not is_lost(reason) and reason.strip().casefold().startswith(("lost ", "loss "))
 
 

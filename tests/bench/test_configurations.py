@@ -136,6 +136,10 @@ def test_tables_pair_by_seed_and_rank(tmp_path):
     lines = ranks(read_runs(tmp_path)).splitlines()
     assert lines[2:5] == ["| BORE, random forest | 1.0 |", "| TPE of Optuna | 2.0 |", "| random search | 3.0 |"]
     assert "Over 4 searches" in lines[-1]
+    # A method with few seeds would leave few searches that all have made.
+    stored(tmp_path, "nasbench201-cifar10", "bore-gp", [0.1])
+    stored(tmp_path, "hpolib-slice", "bore-gp", [0.1])
+    assert ranks(read_runs(tmp_path)).splitlines() == lines
     # Ranks over networks and over learners are apart: not every method is run on both.
     stored(tmp_path, "nasbench201-cifar10", "evolution", [0.1, 0.1])
     networks, learners = (

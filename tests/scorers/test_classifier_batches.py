@@ -87,6 +87,15 @@ class Lengths:
         return rows if self.dense else sparse.csr_array(rows)
 
 
+def check_rows_three_times(strings: HeldStrings, lengths: Lengths, step: int) -> None:
+    for _ in range(3):
+        for start in range(0, len(strings), step):
+            part = strings[start : start + step]
+            rows = part.rows(lengths)
+            found = rows if lengths.dense else rows.toarray()
+            assert found[:, 0].tolist() == [len(string) for string in part]
+
+
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize(("room", "times"), [(1 << 20, 1), (0, 3)])
 def test_features_are_computed_once_where_there_is_room(
@@ -95,12 +104,7 @@ def test_features_are_computed_once_where_there_is_room(
     monkeypatch.setattr(held, "HELD_BYTES", room)
     strings = HeldStrings(["A" * length for length in range(25)])
     lengths = Lengths(dense=dense)
-    for _ in range(3):
-        for start in range(0, 25, 10):
-            part = strings[start : start + 10]
-            rows = part.rows(lengths)
-            found = rows if dense else rows.toarray()
-            assert found[:, 0].tolist() == [len(string) for string in part]
+    check_rows_three_times(strings, lengths, step=10)
     assert lengths.computed == 25 * times
 
 
@@ -114,12 +118,7 @@ def test_features_of_long_lists_are_asked_for_in_equal_parts(
     strings = HeldStrings(["A" * length for length in range(25)])
     lengths = Lengths(dense=dense)
     lengths.stored_from = 25
-    for _ in range(3):
-        for start in range(0, 25, 6):  # some lie in two parts of 8 and 9
-            part = strings[start : start + 6]
-            rows = part.rows(lengths)
-            found = rows if dense else rows.toarray()
-            assert found[:, 0].tolist() == [len(string) for string in part]
+    check_rows_three_times(strings, lengths, step=6)  # some lie in two parts of 8 and 9
     assert lengths.calls == calls
     assert len(strings[3:3]) == 0
     lengths.stored_from = 26  # too short a list to be stored: as asked for
