@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("seqopt.campaign.campaign")
 
+SHOWN = 3
+"""Most strings that an error names."""
+
 
 class Inquiring:
     """The part of `seqopt.campaign.Campaign` that says what its model thinks; nothing is written."""
@@ -55,7 +58,7 @@ class Inquiring:
             the user's units, whether it was measured already, and the nearest measured string.
 
         Raises:
-            InputError: For a string that is not valid; it says which and why.
+            InputError: For strings that are not valid; it says which and why.
             ModelError: Before two values have been recorded, or if the campaign has no model.
 
         Example:
@@ -79,14 +82,17 @@ class Inquiring:
         if isinstance(strings, str):
             raise InputError(f"predict takes a list of strings: predict([{strings!r}])")
         strings = list(strings)
-        found = []
+        found, wrong = [], []
         for number, what in enumerate(strings, 1):
             try:
                 owned = self._naming.owned(what)
                 string = owned or self._naming.string_of(what)
                 found.append((string, self._naming.key(string), None if owned is None else what))
             except InputError as error:
-                raise InputError(f"string {number} of {len(strings)}: {error}") from error
+                wrong.append(f"string {number} of {len(strings)}: {error}")
+        if wrong:
+            further = "; and others" if len(wrong) > SHOWN else ""
+            raise InputError("; ".join(wrong[:SHOWN]) + further)
         rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
         return PredictedStrings(self._identified(rows, [one[2] for one in found]), self.store.settings)
 

@@ -7,6 +7,8 @@ import signal
 import sys
 from types import FrameType
 
+from seqopt.utils.interruptions import interrupted
+
 HINTS = {"--gc": "--gc takes two fractions with a blank between them, the lowest and the highest: --gc 0.4 0.6"}
 """What to write, where the parser of the command line only says what is wrong with an option."""
 
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         _complain(str(error))
         return 2
     except Exception as error:
-        if _interrupted(error) and not debug:
+        if interrupted(error) and not debug:
             _complain(f"interrupted; while it stopped, {type(error).__name__}: {error}")
             return 130
         # Typer's usage errors have no public base class that all its versions share.
@@ -64,18 +66,6 @@ def main(argv: list[str] | None = None) -> int:
 def _complain(message: str) -> None:
     # Plain text: a message may hold brackets ([nH]) that a markup renderer would swallow.
     print(f"seqopt: {message}", file=sys.stderr)
-
-
-def _interrupted(error: BaseException) -> bool:
-    """Whether an error came up while an interruption was handled: one that hits code between lock and release, say."""
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, KeyboardInterrupt):
-            return True
-        if one is not None:
-            waiting += [one.__cause__, one.__context__]
-    return False
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

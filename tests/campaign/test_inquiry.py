@@ -89,6 +89,10 @@ def test_what_became_of_a_string_is_said(campaign: Campaign) -> None:
 def test_strings_are_named_where_they_are_wrong_and_identifiers_understood(campaign: Campaign, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"string 2 of 3: 'C\(' is not a valid molecule"):
         campaign.predict(["CCO", "C(", "CCN"])
+    with pytest.raises(
+        InputError, match=r"string 1 of 5: 'C1' .*; string 2 of 5: 'C2' .*; string 4 of 5: 'C4' .*; and others$"
+    ):
+        campaign.predict(["C1", "C2", "CCO", "C4", "C5"])
     with pytest.raises(InputError, match="predict takes a list of strings"):
         campaign.predict("CCO")
     (row,) = campaign.predict(["CPD-007"])

@@ -54,4 +54,6 @@ def test_an_error_that_an_interruption_causes_ends_like_the_interruption(
     monkeypatch.setattr(Session, "suggest", interrupted)
     capsys.readouterr()
     assert main(["campaign", "suggest"]) == 130
-    assert "interrupted; while it stopped, RuntimeError: release unlocked lock" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "nothing was suggested, and the campaign is as it was" in " ".join(said.out.split())
+    assert "interrupted; while it stopped, RuntimeError: release unlocked lock" in said.err

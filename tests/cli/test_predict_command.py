@@ -70,6 +70,20 @@ def test_a_suggestion_is_explained(folder: Path, capsys: pytest.CaptureFixture[s
     assert [line.split()[1] for line in table] == [f"{value:+.3g}" for value in found.contributions.values]
 
 
+def test_what_is_explained_of_a_string_that_failed_is_said_to_be_predicted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Campaign.open(folder / "a.seqopt") as campaign:
+        campaign.record("B02-01", failure="did not grow")
+        campaign.record("B02-02", lost="the robot dropped it")
+    for name, status in (("B02-01", "failed"), ("B02-02", "lost"), ("B02-03", None), ("B01-01", None)):
+        assert main(["campaign", "explain", name]) == 0
+        second = capsys.readouterr().out.splitlines()[1]
+        expected = f"{status}: what follows is predicted as if it could be measured"
+        assert (second == expected) == (status is not None)
+        assert second.startswith("measured: ") == (name == "B01-01")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

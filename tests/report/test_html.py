@@ -254,6 +254,17 @@ def test_a_search_in_which_everything_failed(make_run: MakeRun) -> None:
     assert failures[-1][1] == "3 other messages, see evaluations.csv"
 
 
+@pytest.mark.parametrize("acquisition", ["LFBO", "GIBBON"])
+def test_the_page_of_a_search_by_a_classifier_says_that_its_model_chose_nothing(
+    acquisition: str, make_run: MakeRun, molecule_rows: list[dict[str, Any]]
+) -> None:
+    rows = molecule_rows + [{"string": "C" * n, "value": float(n % 3), "batch": 3} for n in range(10, 22)]
+    page, root = read(make_run(rows, {"kind": "molecule", "acquisition": acquisition}))
+    tile = next(words(tile) for tile in root.iter("div") if words(tile).startswith("The model R²"))
+    assert tile.endswith("chosen by LFBO, a classifier") == (acquisition == "LFBO")
+    assert ("was chosen by" in page.text) == (acquisition == "LFBO")
+
+
 @pytest.mark.slow
 def test_an_interrupted_search_says_how_to_go_on(make_run: MakeRun) -> None:
     rows = [{"string": "CCO", "value": 1.0}, {"string": "CCN", "status": "pending", "batch": 1}]

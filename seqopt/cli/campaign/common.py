@@ -13,6 +13,7 @@ from rich.markup import escape
 from seqopt.cli.running import console, note
 from seqopt.errors import InputError
 from seqopt.utils.files import CAMPAIGN_SUFFIX
+from seqopt.utils.interruptions import interrupted
 from seqopt.utils.progress import shown_by
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def told_if_stopped(campaign: Campaign) -> Iterator[None]:
     before = campaign.store.state
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not interrupted(error):
+            raise
         same = campaign.store.state == before
         console.print(
             "\nStopped: nothing was suggested, and the campaign is as it was."

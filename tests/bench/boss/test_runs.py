@@ -7,7 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from seqopt.bench.boss.runs import Job, check, describe, initial_strings, read_runs, with_undecodable, work
+from seqopt.bench.boss.runs import (
+    Job,
+    _with_additions,
+    check,
+    describe,
+    initial_strings,
+    read_runs,
+    with_undecodable,
+    work,
+)
 from seqopt.bench.boss.tasks import TASKS
 from seqopt.bench.records import append_record
 from seqopt.data import Data
@@ -174,3 +183,15 @@ def test_runs_are_read_by_task_and_method_in_the_order_of_seeds(make_run, tmp_pa
     append_record(path, make_run("101", method, seed, [0, 1]), ["job"], again=True)
     with pytest.raises(InputError, match="have 2 and 3 evaluations"):
         read_runs(tmp_path)
+
+
+def test_settings_of_older_runs_are_read_as_they_would_be_written_now() -> None:
+    """What a part has got since stands for what was done in its place; without that, old and new runs differ."""
+    run = work(Job("peptide-10", "ssk-ga", 0, steps=1))
+    now = run["settings"]
+    older = json.loads(json.dumps(now))
+    for name in ("upstream", "downstream"):
+        assert older["space"].pop(name) == ""
+    assert _with_additions(older) == _with_additions(now) == now
+    older["space"]["upstream"] = "GG"
+    assert _with_additions(older) != now
