@@ -9,6 +9,7 @@ BENCHMARKS = (
     "embedding",
     "samplers",
     "batch",
+    "codons",
     "tokens",
     "kernel",
     "faults",

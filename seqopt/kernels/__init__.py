@@ -12,6 +12,12 @@ from seqopt.kernels.dense_features import LinearFeatureKernel, SmoothFeatureKern
 from seqopt.kernels.hamming import HammingKernel
 from seqopt.kernels.hierarchical import HierarchicalKernel
 from seqopt.kernels.joint import JointKernel
+from seqopt.kernels.letters import (
+    LetterHammingKernel,
+    LetterNgramKernel,
+    LetterOneHotKernel,
+    LetterSubsequenceKernel,
+)
 from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
 from seqopt.kernels.ngrams import NgramKernel
@@ -32,6 +38,10 @@ __all__ = [
     "HammingKernel",
     "HierarchicalKernel",
     "JointKernel",
+    "LetterHammingKernel",
+    "LetterNgramKernel",
+    "LetterOneHotKernel",
+    "LetterSubsequenceKernel",
     "LevelKernel",
     "LinearFeatureKernel",
     "MeanLevelKernel",

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from seqopt.encoding import EncodedStrings, FeatureRows
 from seqopt.errors import InputError
 from seqopt.kernels.engines import order_sums
+from seqopt.kernels.letters import LetterOneHotKernel, LetterSubsequenceKernel
 from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.subsequence import SubsequenceKernel
 from seqopt.kernels.tanimoto import MinMaxKernel, TanimotoKernel
@@ -84,11 +85,31 @@ def symbol_shares(
         array([1.125, 0.   , 1.125])
     """
     if isinstance(kernel, OneHotKernel):
-        length = int(string.lengths[0])
         kernel.cross(string, others)  # refuses what it cannot compare
-        agreeing = string.tokens[0, :length, None] == others.tokens[:, :length].T
-        found = agreeing / length
-        return np.broadcast_to(found, (*kernel.batch_shape, *found.shape)).copy()
+    seen = (string, others)
+    if isinstance(kernel, LetterSubsequenceKernel | LetterOneHotKernel):
+        seen = (kernel.spelt(string), kernel.spelt(others))
+    found = (_agreeing if isinstance(kernel, OneHotKernel) else _subsequence_shares)(kernel, *seen)
+    if isinstance(kernel, LetterSubsequenceKernel | LetterOneHotKernel):
+        belongs = kernel.symbol_of_letters(string) == np.arange(int(string.lengths[0]))[:, None]
+        found = belongs.astype(np.float64) @ found
+    if isinstance(kernel, SubsequenceKernel) and kernel.normalize:
+        roots = [np.sqrt(kernel.self_similarity(of)).reshape(len(found), -1) for of in (string, others)]
+        scale = roots[0][:, :, None] * roots[1][:, None, :]
+        found = np.divide(found, scale, out=np.zeros_like(found), where=scale > 0)
+    return found.reshape(*kernel.batch_shape, *found.shape[1:])
+
+
+def _agreeing(kernel: OneHotKernel, string: EncodedStrings, others: EncodedStrings) -> FloatArray:
+    """Shares of symbols that stand at the same place, ``r x L x n`` for a batch of r."""
+    length = int(string.lengths[0])
+    agreeing = string.tokens[0, :length, None] == others.tokens[:, :length].T
+    found = agreeing / max(length, 1)
+    return np.broadcast_to(found, (kernel.batch_shape.numel(), *found.shape)).copy()
+
+
+def _subsequence_shares(kernel: SubsequenceKernel, string: EncodedStrings, others: EncodedStrings) -> FloatArray:
+    """Shares of symbols before covariances are normalised, ``r x L x n`` for a batch of r decays."""
     order = kernel.order
     powers = kernel.match_decay.detach().double().cpu().reshape(-1, 1).numpy() ** (2 * np.arange(1, order + 1))
     own = kernel.order_weights
@@ -103,11 +124,7 @@ def symbol_shares(
             rows, others, float(gap), order, weights=scaled, partitions=kernel.partitions, threads=kernel.threads
         )
         found[indices] = sums[:, :1] - sums[:, 1:]
-    if kernel.normalize:
-        roots = [np.sqrt(kernel.self_similarity(of)).reshape(len(gaps), -1) for of in (string, others)]
-        scale = roots[0][:, :, None] * roots[1][:, None, :]
-        found = np.divide(found, scale, out=np.zeros_like(found), where=scale > 0)
-    return found.reshape(*kernel.batch_shape, *found.shape[1:])
+    return found
 
 
 def feature_shares(

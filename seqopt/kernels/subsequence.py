@@ -323,7 +323,7 @@ class SubsequenceKernel(DescribedKernel):
             weights, gaps = weights.unsqueeze(-2), gaps.unsqueeze(-1)
         batch = torch.Size(np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2], gaps.shape))
         n, m = x1.shape[-2], x2.shape[-2]
-        together = batch.numel() == 1 or diag or n * m <= SMALL_MATRIX or _unexpanded(x2) is not None
+        together = batch.numel() == 1 or diag or n * m <= SMALL_MATRIX or unexpanded(x2) is not None
         if gaps.numel() == 1 and together:
             value = self._evaluate(x1, x2, weights.reshape(-1), gaps.reshape(()), batch, diag)
         else:
@@ -364,7 +364,7 @@ class SubsequenceKernel(DescribedKernel):
             gram = Matrix(_encoded(x1), None)
             known = self._interpolated
             return known if known is not None and known.same_strings(gram) else gram
-        shared = x2 if count == 1 else _unexpanded(x2)
+        shared = x2 if count == 1 else unexpanded(x2)
         if shared is not None:
             # All matrices have the same columns: their rows make up one matrix.
             return Matrix(_encoded(x1, batch), _encoded(shared))
@@ -422,8 +422,8 @@ class SubsequenceKernel(DescribedKernel):
             check_finite(torch.from_numpy(own), a, self.order, program.gap)
             scale_a = scale_b = _scale(own)
         else:
-            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a)
-            scale_b = _scale(self.self_similarity(b) if self_b is None else self_b)
+            scale_a = _scale(self._own_sums(a) if self_a is None else self_a)
+            scale_b = _scale(self._own_sums(b) if self_b is None else self_b)
         step = max(1, SCALED_ELEMENTS // max(1, len(pairs.columns)))
         for start in range(0, len(values), step):
             rows = slice(start, start + step)
@@ -444,10 +444,10 @@ class SubsequenceKernel(DescribedKernel):
                 check_finite(torch.from_numpy(sums), pairs.columns, self.order, program.gap)
             values[indices] = sums
         if self.normalize:
-            scale_a = _scale(self.self_similarity(a) if self_a is None else self_a).reshape(len(values), len(a))
+            scale_a = _scale(self._own_sums(a) if self_a is None else self_a).reshape(len(values), len(a))
             scale_b = scale_a
             if b is not None:
-                scale_b = _scale(self.self_similarity(b) if self_b is None else self_b).reshape(len(values), len(b))
+                scale_b = _scale(self._own_sums(b) if self_b is None else self_b).reshape(len(values), len(b))
             for matrix, left, right in zip(values, scale_a, scale_b, strict=True):
                 matrix *= left[:, None] * right[None, :]
                 if b is None:
@@ -505,6 +505,9 @@ class SubsequenceKernel(DescribedKernel):
 
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
         """Unnormalised k(s, s) of each string at the current decays, float64, ``batch_shape x len(a)``."""
+        return self._own_sums(a)
+
+    def _own_sums(self, a: EncodedStrings) -> FloatArray:
         values = np.empty((self.batch_shape.numel(), len(a)))
         for program, indices, weights in self._programs(Matrix(a, None), torch.float64):
             values[indices] = self_order_sums(a, weights=weights, **program.options)[0]
@@ -531,6 +534,41 @@ class SubsequenceKernel(DescribedKernel):
             indices = np.flatnonzero(gaps == gap)
             found.append((self._program(float(gap), pairs, dtype), indices, weights[indices]))
         return found
+
+    def at(self, match_decay: Tensor, gap_decay: Tensor) -> SubsequenceKernel:
+        """This kernel at other decays, a batch of them; those that share their gap decay share its dynamic program.
+
+        Args:
+            match_decay: r match decays.
+            gap_decay: r gap decays.
+        """
+        return type(self)(
+            self.order,
+            match_decay,
+            gap_decay,
+            self.normalize,
+            order_weights=self.order_weights,
+            partitions=self.partitions,
+            engine=self.engine,
+            threads=self.threads,
+            match_decay_bounds=(1e-9, 1.0),
+            gap_decay_bounds=(1e-9, 1.0),
+            batch_shape=match_decay.shape,
+        )
+
+    def sums(self, a: EncodedStrings, match_decays: Sequence[float], gap_decay: float) -> FloatArray:
+        """Gram matrices of n strings before they are normalised, at r match decays and one gap decay.
+
+        Returns:
+            ``r x n x n``, float64.
+        """
+        weights = np.array(match_decays, dtype=np.float64)[:, None] ** (2 * np.arange(1, self.order + 1))
+        if (own := self.order_weights) is not None:
+            weights = weights * own.detach().cpu().numpy()
+        double = np.dtype(np.float64)
+        program = Program(self.order, gap_decay, double, self.engine, self.threads, self.partitions)
+        values, _ = order_sums(a, None, weights=weights, **program.options)
+        return values
 
     def gram(
         self,
@@ -604,7 +642,7 @@ def _encoded(x: Tensor, batch: torch.Size | None = None) -> EncodedStrings:
     return EncodedStrings.from_tensor(expanded.reshape(expanded.shape[:-1].numel(), x.shape[-1]))
 
 
-def _unexpanded(x: Tensor) -> Tensor | None:
+def unexpanded(x: Tensor) -> Tensor | None:
     """The one matrix of which ``x`` is a batch of views, if it is."""
     if any(stride and size > 1 for size, stride in zip(x.shape[:-2], x.stride()[:-2], strict=True)):
         return None

@@ -680,7 +680,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             if not draws:
                 continue
             if isinstance(kernel, SubsequenceKernel) and set(own[0]) == DECAYS:
-                members.append(KernelEvaluator(_batched(kernel, own), width))
+                match, gap = (
+                    torch.tensor([values[name] for values in own], dtype=torch.float64)
+                    for name in ("match_decay", GAP_DECAY)
+                )
+                members.append(KernelEvaluator(kernel.at(match, gap), width))
                 for draw in draws:
                     index[draw] = count
                     count += 1
@@ -804,26 +808,6 @@ class FullyBayesianStringGP(FullyBayesianGP):
             "refit_growth": self.refit_growth,
             **({} if self.mean is None else {"mean": self.mean}),
         }
-
-
-def _batched(kernel: SubsequenceKernel, own: Sequence[dict[str, float]]) -> SubsequenceKernel:
-    """One kernel at the decays of all draws, so that equal gap decays share a dynamic program."""
-    gap, match = (
-        torch.tensor([values[name] for values in own], dtype=torch.float64) for name in ("gap_decay", "match_decay")
-    )
-    return SubsequenceKernel(
-        kernel.order,
-        match,
-        gap,
-        kernel.normalize,
-        order_weights=kernel.order_weights,
-        partitions=kernel.partitions,
-        engine=kernel.engine,
-        threads=kernel.threads,
-        match_decay_bounds=(1e-9, 1.0),
-        gap_decay_bounds=(1e-9, 1.0),
-        batch_shape=torch.Size([len(own)]),
-    )
 
 
 def _at_lengthscales(kernel: NgramKernel, lengthscales: Sequence[float]) -> NgramKernel:

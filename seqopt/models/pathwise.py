@@ -104,7 +104,7 @@ class SubsequenceFeatures(FeatureMap):
 
 
 def _features(kernel: Kernel, num_inputs: int, num_outputs: int, *, symbols: int) -> FeatureMap:
-    if not isinstance(kernel.base_kernel, SubsequenceKernel):
+    if type(kernel.base_kernel) is not SubsequenceKernel:
         return gen_kernel_features(kernel, num_inputs=num_inputs, num_outputs=num_outputs)
     features = SubsequenceFeatures(kernel.base_kernel, symbols)
     features.output_transform = OutputscaleTransform(kernel)

@@ -21,6 +21,7 @@ from seqopt.encoding import (
     VaryingPositions,
     varying_positions,
 )
+from seqopt.encoding.codons import CodonTokenizer
 from seqopt.encoding.varying import LEAST_SHARE
 from seqopt.errors import InputError
 from seqopt.kernels import SitesKernel, SubsequenceKernel
@@ -215,7 +216,9 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk": NamedSurrogate("sub-sequence kernel, point estimates of its parameters", StringGP),
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     MIXTURE: NamedSurrogate(
-        "sub-sequences, n-grams and, for strings of one length, positions, weighed by what predicts", lambda: _mixed(1)
+        "sub-sequences, n-grams and, for strings of one length, positions, of codons and of their bases, weighed by "
+        "what predicts",
+        lambda: _mixed(1),
     ),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
@@ -281,8 +284,9 @@ def default_surrogate(space: Space, *, partitions: int | None = None) -> Surroga
 
     Args:
         space: Where to search.
-        partitions: Contiguous parts of the sub-sequence kernel. Default: as many as make parts of at most `PART_LENGTH`
-            symbols in a random string of the space, or in half of a pool; 1 for a pool of more than `LARGE_POOL`.
+        partitions: Contiguous parts of the sub-sequence kernel, three times as many of that on the bases of codons.
+            Default: as many as make parts of at most `PART_LENGTH` symbols, or bases, in a random string of the space,
+            or in half of a pool; 1 for a pool of more than `LARGE_POOL`.
 
     Raises:
         InputError: If ``partitions`` is given for a pool of molecules.
@@ -353,9 +357,12 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
 
     The sub-sequence kernel and that of n-grams; where all strings have one length, also the one-hot kernel, for which
     the score is a sum over positions, and the Hamming kernel, for which positions interact, and for proteins of one
-    length also the substitution kernel, for which they interact and amino acids may be alike. Weights are those of
-    stacking (`seqopt.models.stacking`), and whether strings tell anything of each other is weighed, too: as far as they
-    do not, strings are drawn at random (`FullyBayesianGP.doubt`).
+    length also the substitution kernel, for which they interact and amino acids may be alike. Genes whose symbols are
+    codons are compared by their bases as well, with kernels of the same kinds: what depends on codons is predicted by
+    the ones, and what depends on bases, such as folding and GC content, by the others.
+
+    Weights are those of stacking (`seqopt.models.stacking`), and whether strings tell anything of each other is weighed
+    as well: as far as they do not, strings are drawn at random (`FullyBayesianGP.doubt`).
 
     Args:
         space: Where to search.
@@ -367,23 +374,41 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         ['SubsequenceKernel', 'NgramKernel', 'OneHotKernel', 'HammingKernel']
         >>> len(mixture(StringSpace("01", min_length=5, max_length=20)).kernels)
         2
+        >>> from seqopt.spaces import CodonSpace
+        >>> [type(kernel).__name__ for kernel in mixture(CodonSpace("MAKVL")).kernels[4:]]
+        ['LetterSubsequenceKernel', 'LetterNgramKernel', 'LetterOneHotKernel', 'LetterHammingKernel']
         >>> mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4]
         SubstitutionKernel(matrix='blosum62', form='product', lengthscale=3)
     """
     encoder = variants_encoder(space)
     lengths = _lengths(space)
+    codons = encoder is None and isinstance(space.encoder.tokenizer, CodonTokenizer)
     return _mixed(
         _parts(space, encoder) if partitions is None else partitions,
         positions=0 < int(lengths.min(initial=1 << 30)) == int(lengths.max(initial=0)),
         protein=space.kind == "protein",
         encoder=encoder,
+        base_partitions=(_parts(space, letters=3) if partitions is None else 3 * partitions) if codons else None,
     )
 
 
 def _mixed(
-    partitions: int, positions: bool = False, protein: bool = False, encoder: StringEncoder | None = None
+    partitions: int,
+    positions: bool = False,
+    protein: bool = False,
+    encoder: StringEncoder | None = None,
+    base_partitions: int | None = None,
 ) -> FullyBayesianGP:
-    from seqopt.kernels import HammingKernel, NgramKernel, OneHotKernel, SubstitutionKernel
+    from seqopt.kernels import (
+        HammingKernel,
+        LetterHammingKernel,
+        LetterNgramKernel,
+        LetterOneHotKernel,
+        LetterSubsequenceKernel,
+        NgramKernel,
+        OneHotKernel,
+        SubstitutionKernel,
+    )
     from seqopt.models.sampling import GridSampler
 
     kernels: list[Any] = [SubsequenceKernel(partitions=partitions), NgramKernel()]
@@ -391,6 +416,9 @@ def _mixed(
         kernels += [OneHotKernel(), HammingKernel()]
     if positions and protein:
         kernels.append(SubstitutionKernel())
+    if base_partitions is not None:
+        kernels += [LetterSubsequenceKernel(partitions=base_partitions), LetterNgramKernel()]
+        kernels += [LetterOneHotKernel(), LetterHammingKernel()] if positions else []
     samplers = [GridSampler() for _ in kernels]
     return FullyBayesianGP(kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=0.0)
 
@@ -440,7 +468,8 @@ def _template_encoder(space: Space, template: Template) -> VaryingPositions | No
     return encoder if encoder.fewest >= _parts(space, encoder) else None
 
 
-def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
+def _parts(space: Space, encoder: VaryingPositions | None = None, letters: int = 1) -> int:
+    """Parts of at most `PART_LENGTH` of the symbols that are encoded, or of their letters."""
     if encoder is not None:
         length = len(encoder.positions)
     elif isinstance(space, PoolSpace):
@@ -448,7 +477,7 @@ def _parts(space: Space, encoder: VaryingPositions | None = None) -> int:
         length = int(np.median(space.encoded.lengths)) if len(space) else 0
     else:
         length = int(_sampled_lengths(space, 1).max(initial=0))
-    return max(1, -(-length // PART_LENGTH))
+    return max(1, -(-letters * length // PART_LENGTH))
 
 
 def resolve_surrogate(surrogate: str | Surrogate | PlannedSurrogate, space: Space) -> Surrogate:

@@ -463,19 +463,8 @@ def _mixture(
         for start in range(0, len(mine), TOGETHER):
             chosen = mine[start : start + TOGETHER]
             weights = tuple(count / counts.total() for _, count in chosen)
-            batch = SubsequenceKernel(
-                kernel.order,
-                torch.tensor([match for match, _ in chosen], dtype=torch.float64),
-                torch.full((len(chosen),), gap, dtype=torch.float64),
-                order_weights=kernel.order_weights,
-                partitions=kernel.partitions,
-                engine=kernel.engine,
-                threads=kernel.threads,
-                match_decay_bounds=(1e-9, 1.0),
-                gap_decay_bounds=(1e-9, 1.0),
-                batch_shape=torch.Size([len(chosen)]),
-            )
-            parts.append((weights, batch))
+            match = torch.tensor([match for match, _ in chosen], dtype=torch.float64)
+            parts.append((weights, kernel.at(match, torch.full_like(match, gap))))
     return tuple(parts)
 
 

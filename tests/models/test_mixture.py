@@ -10,6 +10,7 @@ from scipy import stats
 from seqopt import Optimizer
 from seqopt.data import Query
 from seqopt.encoding import Encoder, FeatureEncoder, JointEncoder, MorganFingerprint
+from seqopt.encoding.codons import CodonTokenizer
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels import (
@@ -27,7 +28,7 @@ from seqopt.models.fully_bayesian import PER_GAP_DECAY, _shared
 from seqopt.models.registry import mixture
 from seqopt.models.sampling import GridSampler
 from seqopt.models.stacking import independent_densities
-from seqopt.spaces import StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, StringSpace
 from seqopt.utils.config import from_config
 
 SPACE = StringSpace("ACGT", 12)
@@ -212,3 +213,35 @@ def test_what_an_encoder_refuses_is_named_also_while_positions_are_compared():
     gp.fit(strings, counts(strings), rng=np.random.default_rng(0))
     items = [Query(strings[0], {"plate": "z"}), strings[1], "ACG"]
     assert list(gp.unsupported(items)) == [0, 2]
+
+
+def test_genes_in_codons_are_compared_by_their_bases_as_well():
+    space = CodonSpace("MKRLSVTAGPLRSA")
+    rng = np.random.default_rng(0)
+    genes = [space.key(gene) for gene in space.sample(120, rng)]
+    weights = {codon: rng.normal() for codon in sorted({gene[i : i + 3] for gene in genes for i in range(0, 42, 3)})}
+    scores = {
+        "codons": [sum(weights[gene[i : i + 3]] for i in range(0, 42, 3)) for gene in genes],
+        "bases": [-abs((gene.count("G") + gene.count("C")) / 42 - 0.5) for gene in genes],
+    }
+    for name, values in scores.items():
+        gp = mixture(space)
+        gp.bind(space)
+        gp.fit(genes[:80], values[:80], rng=np.random.default_rng(0))
+        of_bases = sum(one.weight for one in gp.diagnostics if one.kernel.startswith("Letter"))
+        assert of_bases > 0.5 if name == "bases" else of_bases < 0.2
+        error = np.sqrt(np.mean((gp.predict(genes[80:])[0] - values[80:]) ** 2)) / np.std(values[80:])
+        assert error < 0.75
+
+
+def test_bases_are_compared_in_parts_of_sixty():
+    def parts(space, **options):
+        return [kernel.partitions for kernel in mixture(space, **options).kernels if hasattr(kernel, "partitions")]
+
+    assert parts(CodonSpace("MA" * 30)) == [1, 3]
+    assert parts(CodonSpace("MA" * 31)) == [2, 4]
+    assert parts(CodonSpace("MA" * 30), partitions=2) == [2, 6]
+    # One length or several, a pool of codons or a space; but nothing with positions left out, and nothing else.
+    assert parts(CandidateSet(["ATGGCT", "ATGGCC", "ATG"], kind="dna", tokenizer=CodonTokenizer())) == [1, 1]
+    assert parts(CodonSpace("MA" * 30, representation="bases")) == [3]
+    assert parts(SPACE) == [1]

@@ -18,7 +18,6 @@ from scipy import special
 from seqopt.encoding import Encoded, EncodedStrings, Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
-from seqopt.kernels.engines import order_sums
 from seqopt.models.covariance import FloatArray
 from seqopt.models.sampling.censored import CensoredTables
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
@@ -221,7 +220,8 @@ class GridSampler(Configurable):
         limited = CensoredTables(density, scales, noises) if density.sides is not None else None
         if density.mean_std == 0.0 and _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             for place, gap in enumerate(grids["gap_decay"]):
-                grams = _unnormalised(density.kernel, density.encoded, gap, grids["match_decay"])
+                assert isinstance(density.kernel, SubsequenceKernel)
+                grams = density.kernel.sums(density.encoded, grids["match_decay"], gap)
                 if limited is not None:
                     for match, gram in enumerate(_normalised(grams)):
                         table[place, match] = limited.table(gram, prior[place, match])
@@ -252,28 +252,6 @@ def _has_decays(density: LogPosterior) -> bool:
 
 def _coordinates(points: Numbers, logarithmic: bool) -> Numbers:
     return np.log(points) if logarithmic else points
-
-
-def _unnormalised(
-    kernel: gpytorch.kernels.Kernel, encoded: EncodedStrings, gap: float, match_decays: Sequence[float]
-) -> FloatArray:
-    """Unnormalised Gram matrices at one gap decay and all match decays."""
-    assert isinstance(kernel, SubsequenceKernel)
-    orders = np.arange(1, kernel.order + 1)
-    weights: FloatArray = np.array(match_decays, dtype=np.float64)[:, None] ** (2 * orders)
-    if (own := kernel.order_weights) is not None:
-        weights = weights * own.detach().numpy()
-    grams, _ = order_sums(
-        encoded,
-        None,
-        gap,
-        kernel.order,
-        weights=weights,
-        engine=kernel.engine,
-        threads=kernel.threads,
-        partitions=kernel.partitions,
-    )
-    return grams
 
 
 def _normalised(grams: FloatArray) -> FloatArray:
