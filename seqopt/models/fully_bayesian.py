@@ -716,6 +716,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         found: dict[str, Any] = {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
         if len(self._kernels) > 1:
             found["kernels"] = self._chosen
+            found["kernel_types"] = [type(kernel).__name__ for kernel in self._kernels]
         if self._null > 0.0:
             found["doubt"] = self._doubt
         if self._drawn_units is not None:
@@ -728,7 +729,13 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         return found
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore `state_dict`; the next fit continues from there."""
+        """Restore `state_dict`; the next fit continues from there, or anew if the state is that of other kernels."""
+        self._state = None
+        self._forget_columns()
+        kernels = state.get("kernel_types")
+        if kernels is not None and kernels != [type(kernel).__name__ for kernel in self._kernels]:
+            self._parameters = None
+            return
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
         self._chosen = list(state.get("kernels", [0] * self.draws))
@@ -738,8 +745,6 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         units = state.get("units")
         self._drawn_units = None if units is None else (float(units[0]), float(units[1]))
         self._diagnostics = tuple(KernelDiagnostics.from_json(one) for one in state.get("diagnostics", ()))
-        self._state = None
-        self._forget_columns()
 
 
 class FullyBayesianStringGP(FullyBayesianGP):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,19 @@ PARAMETERS = {
     "noise_variance": ("noise variance", "what the model puts down to noise"),
     "mean": ("mean", "prior mean"),
 }
+
+KERNELS = {
+    "SubsequenceKernel": "sub-sequences",
+    "NgramKernel": "n-grams",
+    "OneHotKernel": "positions, each by itself",
+    "HammingKernel": "substitutions",
+    "SubstitutionKernel": "substitutions, by a matrix",
+    "LetterSubsequenceKernel": "sub-sequences of letters",
+    "LetterNgramKernel": "n-grams of letters",
+    "LetterOneHotKernel": "letters at positions, each by itself",
+    "LetterHammingKernel": "substitutions of letters",
+}
+"""What kernels of a mixture compare, by their types."""
 
 LISTED_ERRORS = 12
 """Different error messages that are listed."""
@@ -222,7 +236,7 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
         known = [value for _, value in values if value is not None]
         if not known:
             continue
-        title, meaning = PARAMETERS.get(name, (name.replace("_", " "), ""))
+        title, meaning = _titled(name, (run.model or {}).get("kernel_types"))
         curve = sparkline([value for _, value in values])
         parameters.append(
             {
@@ -236,6 +250,17 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
             }
         )
     return parameters
+
+
+def _titled(name: str, kernels: object) -> tuple[str, str]:
+    """What a parameter is called, and what it means; one of several kernels is called by what its kernel compares."""
+    found = re.fullmatch(r"kernels\[(\d+)\]\.(.+)", name)
+    if found is None:
+        return PARAMETERS.get(name, (name.replace("_", " "), ""))
+    number, own = int(found[1]), found[2]
+    title, meaning = ("weight", "share of its draws") if own == "weight" else _titled(own, None)
+    kind = str(kernels[number]) if isinstance(kernels, list) and number < len(kernels) else ""
+    return f"{KERNELS.get(kind, kind) or f'kernel {number + 1}'}: {title}", meaning
 
 
 def failures_of(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -245,3 +245,17 @@ def test_bases_are_compared_in_parts_of_sixty():
     assert parts(CandidateSet(["ATGGCT", "ATGGCC", "ATG"], kind="dna", tokenizer=CodonTokenizer())) == [1, 1]
     assert parts(CodonSpace("MA" * 30, representation="bases")) == [3]
     assert parts(SPACE) == [1]
+
+
+def test_a_state_of_other_kernels_is_not_continued():
+    strings = sampled(30)
+    gp = fitted(counts, n=30)
+    state = json.loads(json.dumps(gp.state_dict()))
+    assert state["kernel_types"] == ["SubsequenceKernel", "NgramKernel", "OneHotKernel", "HammingKernel"]
+    others = FullyBayesianGP([NgramKernel(), HammingKernel()], GridSampler(), weights="stacking")
+    others.load_state_dict(state)
+    assert not others.drawn
+    others.fit(strings, counts(strings), rng=np.random.default_rng(0))
+    fresh = FullyBayesianGP([NgramKernel(), HammingKernel()], GridSampler(), weights="stacking")
+    fresh.fit(strings, counts(strings), rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(others.predict(["ACGTACGTACGT"])[0], fresh.predict(["ACGTACGTACGT"])[0])

@@ -13,14 +13,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from rdkit import Chem
 
 from seqopt.errors import InputError
+from seqopt.models.registry import mixture
 from seqopt.report import write_report
 from seqopt.report.html import value_label
-from seqopt.report.sections import LONGEST_TEXT, setting_text
-from seqopt.spaces import CodonSpace
+from seqopt.report.results import Run
+from seqopt.report.sections import KERNELS, LONGEST_TEXT, parameters_of, setting_text
+from seqopt.spaces import CodonSpace, StringSpace
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -338,6 +341,29 @@ def test_24_molecules_of_a_usual_size_stay_small(make_run: MakeRun) -> None:
 )
 def test_values_are_named_with_their_unit(settings: dict[str, Any], label: str) -> None:
     assert value_label(settings) == label
+
+
+def test_parameters_of_several_kernels_are_called_by_what_these_compare() -> None:
+    names = ["kernels[0].gap_decay", "kernels[1].weight", "kernels[2].lengthscale", "outputscale"]
+    steps = [{"step": 1, "kernel": dict.fromkeys(names, 0.5)}]
+    kinds = ["SubsequenceKernel", "LetterNgramKernel"]
+    found = parameters_of(Run(Path(), pd.DataFrame(), steps=steps, model={"kernel_types": kinds}))
+    assert [one["name"] for one in found] == [
+        "sub-sequences: gap decay",
+        "n-grams of letters: weight",
+        "kernel 3: length scale",
+        "output scale",
+    ]
+    assert found[0]["meaning"].startswith("per skipped symbol")
+    older = parameters_of(Run(Path(), pd.DataFrame(), steps=steps, model={"parameters": {}}))
+    assert older[0]["name"] == "kernel 1: gap decay"
+
+
+def test_every_kernel_of_a_mixture_has_a_name() -> None:
+    spaces = [CodonSpace("MAK"), StringSpace("ACDE", 5, kind="protein")]
+    kinds = {type(kernel).__name__ for space in spaces for kernel in mixture(space).kernels}
+    assert len(kinds) == 9
+    assert kinds <= set(KERNELS)
 
 
 def test_long_values_inside_a_setting_are_abridged() -> None:
