@@ -38,7 +38,7 @@ class SymbolLetters:
     """
 
     def __init__(self, alphabet: Alphabet) -> None:
-        self._alphabet = alphabet
+        self.alphabet = alphabet
         self._size = -1
         self._numbers = np.zeros((1, 1), dtype=np.uint16)
 
@@ -52,32 +52,47 @@ class SymbolLetters:
         >>> SymbolLetters(Alphabet(["GCT", "GC"])).table(3).tolist()
         [[0, 0, 0], [1, 2, 3], [1, 2, 0], [4, 4, 4]]
         """
-        if len(self._alphabet) != self._size:
+        if len(self.alphabet) != self._size:
             self._number()
         beyond = highest + 1 - len(self._numbers)
         if beyond <= 0:
             return self._numbers
-        new = self._numbers.max() + np.arange(1, beyond + 1, dtype=np.uint16)
-        return np.vstack([self._numbers, np.repeat(new[:, None], self._numbers.shape[1], axis=1)])
+        new = int(self._numbers.max()) + np.arange(1, beyond + 1)
+        return np.vstack([self._numbers, np.repeat(_checked(new)[:, None], self._numbers.shape[1], axis=1)])
 
     def _number(self) -> None:
         known: dict[tuple[str, str, int], int] = {}
         spelt = []
-        for symbol in self._alphabet:
+        for symbol in self.alphabet:
             letters, _, position = symbol.rpartition(" ")
-            if letters and position.isdigit():
+            if letters and position.isascii() and position.isdigit():
                 keys = [(one, position, place) for place, one in enumerate(letters)]
             else:
                 keys = [(one, "", 0) for one in symbol]
             spelt.append([known.setdefault(key, len(known) + 1) for key in keys])
-        self._numbers = np.zeros((1 + len(spelt), max(map(len, spelt), default=1)), dtype=np.uint16)
-        for row, numbers in zip(self._numbers[1:], spelt, strict=True):
+        table = np.zeros((1 + len(spelt), max(map(len, spelt), default=1)), dtype=np.int64)
+        for row, numbers in zip(table[1:], spelt, strict=True):
             row[: len(numbers)] = numbers
+        self._numbers = _checked(table)
         self._size = len(spelt)
+
+    def __eq__(self, other: object) -> bool:
+        # Models of one space share the letters that are remembered of its pool.
+        return isinstance(other, SymbolLetters) and other.alphabet is self.alphabet
+
+    def __hash__(self) -> int:
+        return id(self.alphabet)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SymbolLetters:
         # Copies of a kernel read the alphabet as it grows.
         return self
+
+
+def _checked(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
+    highest = np.iinfo(np.uint16).max
+    if numbers.max(initial=0) > highest:
+        raise InputError(f"the symbols have more than {highest:,} different letters, counted by their positions")
+    return numbers.astype(np.uint16)
 
 
 @once_per_strings
@@ -92,7 +107,7 @@ def letters_of(strings: EncodedStrings, symbols: SymbolLetters) -> EncodedString
         [[1, 2, 3, 1, 2, 2], [1, 2, 2, 0, 0, 0]]
     """
     table = symbols.table(int(strings.tokens.max(initial=0)))
-    tokens = table[strings.tokens].reshape(len(strings), -1)
+    tokens = table[strings.tokens].reshape(len(strings), strings.width * table.shape[1])
     if tokens.max(initial=0) <= np.iinfo(np.uint8).max:
         tokens = tokens.astype(np.uint8)
     used = tokens != 0
@@ -144,7 +159,7 @@ class _OfLetters:
         if one is not None and one.dim() < x.dim():
             rows = self._rows(one)
             return rows.expand(*x.shape[:-2], *rows.shape)
-        strings = self.spelt(EncodedStrings.from_tensor(x.reshape(-1, x.shape[-1])))
+        strings = self.spelt(EncodedStrings.from_tensor(x.reshape(x.shape[:-1].numel(), x.shape[-1])))
         dtype = x.dtype if x.is_floating_point() else torch.float64
         return strings.to_tensor(device=x.device).to(dtype).reshape(*x.shape[:-1], strings.width)
 

@@ -35,6 +35,7 @@ from seqopt.data.query import Item
 from seqopt.data.yes_no import probability_moments
 from seqopt.encoding import Encoded, Encoder
 from seqopt.errors import InputError, ModelError
+from seqopt.kernels import bind_symbols
 from seqopt.models.checks import checked_values
 from seqopt.models.covariance import AdaptiveKernel, FittedKernel, KernelEvaluator
 from seqopt.models.fitting import Parameters, parameters_of, set_parameters
@@ -238,6 +239,8 @@ class BinomialGP(GaussianSurrogate, Configurable):
         self.kernels = [copy.deepcopy(kernel).to(torch.float64) for kernel in found]
         self._begins = [parameters_of(kernel) for kernel in self.kernels]
         self.encoder = base.encoder
+        for kernel in self.kernels:
+            bind_symbols(kernel, self.encoder)
 
     def bind(self, space: Space) -> None:
         """Find the surrogate that kernels and features are those of; called by the optimiser.
@@ -254,6 +257,8 @@ class BinomialGP(GaussianSurrogate, Configurable):
         else:
             assert isinstance(base, GaussianSurrogate)
             self.encoder = base.encoder
+            for kernel in self.kernels:
+                bind_symbols(kernel, self.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
         if self._parameters and self._chosen is not None:
             set_parameters(self.kernels[self._chosen], self._parameters)

@@ -272,6 +272,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         if isinstance(encoder, FieldEncoder):
             for found in self._kernels:
                 bind_fields(found, encoder.columns)
+        if self._encoder_chosen:
+            self._bind_kernels()
         self._parameters: dict[str, list[float | None]] | None = None
         self._chosen: list[int] = []
         self._ends: list[list[list[float]]] = [[] for _ in self._kernels]
@@ -326,6 +328,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """See `GaussianSurrogate`: those of the target, where levels have their own."""
         return self._target_units() or self._units
 
+    def _bind_kernels(self) -> None:
+        for kernel in self._kernels:
+            bind_symbols(kernel, self.encoder)
+
     def bind(self, space: Space) -> None:
         """Take the encoder of ``space``, unless one was chosen. Called by the optimiser."""
         if self._state is not None:
@@ -334,6 +340,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             self.encoder = space.encoder
         elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
             self.encoder = JointEncoder(self.encoder.features, space.encoder)
+        self._bind_kernels()
         if len(self._kernels) > 1 and isinstance(space, PoolSpace) and len(space):
             # Measured strings may all have one length, and candidates others.
             found = _lengths(self.encoder.encode([space.keys[0]])) if _equal(space.encoded.lengths.tolist()) else [-1]
@@ -432,8 +439,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
-        for kernel in self._kernels:
-            bind_symbols(kernel, self.encoder)
+        self._bind_kernels()
         change = abs(len(strings) - self._full_fit_size)
         misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
         if (
@@ -714,9 +720,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     def state_dict(self) -> dict[str, Any]:
         """The drawn parameters, where chains ended, and the number of strings they were drawn for, as JSON values."""
         found: dict[str, Any] = {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
+        found["kernel_types"] = self._types()
         if len(self._kernels) > 1:
             found["kernels"] = self._chosen
-            found["kernel_types"] = [type(kernel).__name__ for kernel in self._kernels]
         if self._null > 0.0:
             found["doubt"] = self._doubt
         if self._drawn_units is not None:
@@ -728,14 +734,16 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             found["diagnostics"] = [one.to_json() for one in self._diagnostics]
         return found
 
+    def _types(self) -> list[str]:
+        return [type(kernel).__name__ for kernel in self._kernels]
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict`; the next fit continues from there, or anew if the state is that of other kernels."""
         self._state = None
         self._forget_columns()
-        kernels = state.get("kernel_types")
-        if kernels is not None and kernels != [type(kernel).__name__ for kernel in self._kernels]:
-            self._parameters = None
-            return
+        # States of one kernel did not always say which.
+        if state.get("kernel_types", self._types() if len(self._kernels) == 1 else None) != self._types():
+            state = {"parameters": None, "full_fit_size": 0}
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
         self._chosen = list(state.get("kernels", [0] * self.draws))

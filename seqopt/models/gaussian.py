@@ -19,6 +19,7 @@ from seqopt.encoding import Encoded, JointEncoder, StringEncoder, TokensAndFeatu
 from seqopt.encoding.featured import featured
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError, ModelError
+from seqopt.kernels import bind_symbols
 from seqopt.models.carried import width_of
 from seqopt.models.column_cache import ColumnCache
 from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess
@@ -350,6 +351,7 @@ class GaussianSurrogate:
                 "design random, or a surrogate of one kernel"
             )
         (kernel,) = kernels
+        bind_symbols(kernel, self.encoder)
         if isinstance(candidates, PoolSpace):
             encoded = self._encoded_pool(candidates)
         else:

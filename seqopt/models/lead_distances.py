@@ -17,7 +17,7 @@ import torch
 
 from seqopt.encoding import Encoder, FeatureEncoder, MorganFingerprint, StringEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import MinMaxKernel
+from seqopt.kernels import MinMaxKernel, bind_symbols
 from seqopt.kernels.engines.edit_distance import edit_distances
 from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.string_gp import default_kernel
@@ -144,6 +144,7 @@ class KernelDistance(Configurable):
         self.label = f"kernel distance from {lead if len(lead) <= 40 else lead[:37] + '...'}"
         self._kernel = default_kernel() if kernel is None else kernel
         self._encoder: StringEncoder = Encoder("characters") if encoder is None else encoder
+        bind_symbols(self._kernel, self._encoder)
 
     @torch.no_grad()
     def __call__(self, keys: Sequence[str]) -> FloatArray:

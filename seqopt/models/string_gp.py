@@ -192,6 +192,7 @@ class StringGP(GaussianSurrogate, Configurable):
                 self.encoder = space.encoder
             elif isinstance(self.encoder, JointEncoder) and not self.encoder.tokens_chosen:
                 self.encoder = JointEncoder(self.encoder.features, space.encoder)
+        bind_symbols(self.kernel, self.encoder)
         self._pool = space if isinstance(space, PoolSpace) else None
         if any(getattr(part, "one_length", False) for part in self.kernel.modules()):
             (string,) = space.sample(1, np.random.default_rng(0))

@@ -34,7 +34,7 @@ from scipy.stats import rankdata
 
 from seqopt.encoding import Encoded, StringEncoder, Tokenizer
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import SubsequenceKernel, bind_symbols
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, StringGP, Surrogate, resolve_surrogate
 from seqopt.models.covariance import KernelEvaluator, correlations
 from seqopt.models.registry import surrogate_name
@@ -493,6 +493,7 @@ def _learn(
         # Of several kernels the first, until values tell which is better.
         first = surrogate.kernel if isinstance(surrogate, StringGP) else surrogate.kernels[0]
         kernel = copy.deepcopy(first).to(torch.float64).eval()
+        bind_symbols(kernel, surrogate.encoder)
         return _KernelCovariance(surrogate.encoder, (((1.0,), kernel),), 0, {})
     return _prior_covariance(surrogate)
 

@@ -15,7 +15,7 @@ import pandas as pd
 from seqopt.errors import SeqoptError
 from seqopt.report.drawing import sparkline
 from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
-from seqopt.report.results import Run, as_number, best_so_far
+from seqopt.report.results import Run, as_number, best_so_far, only_worse
 from seqopt.report.view import LONGEST_LISTED, View, checked_integer, space_facts
 
 PARAMETERS = {
@@ -189,35 +189,45 @@ def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
 def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
     """What each batch brought; times are those of steps, which are not batches of an asynchronous run."""
     table = run.evaluations
-    table = table.assign(best=best_so_far(table, run.direction))
+    counting = table["measured"] & ~only_worse(table, run.direction)
+    # In a campaign some strings of a batch are chosen without the model, and measured in any order.
+    own_number = table["name"].str.extract(r"^B(\d+)-")[0] if run.campaign else table["batch"]
+    own_number = own_number.astype(float).fillna(0.0)
     known = [] if run.settings.get("asynchronous") else run.steps
     steps = {int(number): step for step in known if (number := as_number(step.get("step"))) is not None}
     batches: list[dict[str, Any]] = []
     hits_so_far = 0.0
-    for batch, rows in table.groupby("batch", sort=True):
+    best = math.nan
+    for batch, rows in table.groupby(own_number, sort=True):
         values = rows.loc[rows["measured"], "value"]
         hits_so_far += float(values.sum())
         own = values.min() if run.direction == "minimize" else values.max()
-        best = rows["best"].iloc[-1]
         number = int(float(str(batch)))
+        before, chosen = best, bool((rows["batch"] > 0).any())
+        for value in rows.loc[counting[rows.index], "value"]:
+            best = value if math.isnan(best) else min(best, value) if run.direction == "minimize" else max(best, value)
         seconds = steps.get(number, {}).get("seconds")
         spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
         batches.append(
             {
-                "name": str(number) if number else "chosen without a model" if run.campaign else "initial",
+                "name": _batch_name(number, chosen, run),
                 "evaluated": int((~rows["status"].isin(["pending", "withdrawn"])).sum()),
                 "failed": int((rows["status"] == "failed").sum()),
                 "own": f"{values.sum():.4g}" if run.yes_no else show(own) if len(values) else "–",
                 "best": f"{hits_so_far:.4g}" if run.yes_no else show(best) if not math.isnan(best) else "–",
-                "better": number > 0 and bool(len(values)) and own == best and not _reached_before(table, number, best),
+                "better": chosen and bool(len(values)) and own == best and before != best,
                 "seconds": duration(sum(value or 0.0 for value in spent)) if spent else "",
             }
         )
     return batches
 
 
-def _reached_before(table: pd.DataFrame, batch: int, best: float) -> bool:
-    return bool((table.loc[table["batch"] < batch, "best"] == best).any())
+def _batch_name(number: int, chosen: bool, run: Run) -> str:
+    if not run.campaign:
+        return str(number) if number else "initial"
+    if not number:
+        return "imported or recorded by hand"
+    return str(number) if chosen else f"{number} (chosen without a model)"
 
 
 def parameters_of(run: Run) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ COMBINE: Mapping[str, Combine] = dict.fromkeys(
 """How the scores of acquisition functions, by name, are made to allow for failures; of all others ``"add"``."""
 
 CANDIDATES = 500
-"""Random strings, and as many mutants of those that succeeded, that random ones are chosen from."""
+"""Random strings that random ones are chosen from, and mutants of those that succeeded."""
 
 
 def success_predictor(classifier: Classifier, data: Data, rng: np.random.Generator) -> Predictor | None:
@@ -71,7 +71,8 @@ def likely_proposals(
 ) -> list[Proposal]:
     """Up to ``n`` random strings that are not excluded, each drawn in proportion to the probability of its success.
 
-    They are chosen from random strings and, where strings can be mutated, from mutants of those that succeeded.
+    Where strings can be mutated, one is a mutant of those that succeeded instead, with the probability with which a
+    random string fails: where most succeed they are random ones, and where hardly any does, these would teach little.
 
     Args:
         n: How many.
@@ -82,6 +83,7 @@ def likely_proposals(
     """
     space = state.space
     strings = drawn(state, CANDIDATES + n + len(state.excluded), rng)
+    count = len(strings)
     if isinstance(space, EvolvableSpace):
         parents = []
         for item in state.data.measured().items:
@@ -89,15 +91,27 @@ def likely_proposals(
                 parents.append(space.from_string(key_of(item)))
         if parents:
             strings += space.to_strings(grown(space, CANDIDATES + len(parents), parents, rng))
-    found = dict(zip((space.key(string) for string in strings), strings, strict=True))
+    mutated: dict[str, bool] = {}
+    found: dict[str, str] = {}
+    for place, string in enumerate(strings):
+        key = space.key(string)
+        found[key] = string
+        mutated.setdefault(key, place >= count)
     keys = [key for key in found if key not in state.excluded]
     without = unsupported(keys)
     keys = [key for index, key in enumerate(keys) if index not in without]
     if not keys:
         return []
+    chances = log_probability(predictor.logits(keys))
+    mutants = np.array([mutated[key] for key in keys])
+    success = float(np.exp(chances[~mutants]).mean()) if not mutants.all() else 0.0
     # The largest of log p with Gumbel noise are a sample without replacement.
-    chances = log_probability(predictor.logits(keys)) + rng.gumbel(size=len(keys))
-    return _allowed(n, [keys[int(place)] for place in np.argsort(-chances)], found, state)
+    order = np.argsort(-(chances + rng.gumbel(size=len(keys))))
+    waiting = [[keys[int(place)] for place in order if mutants[place] == kind][::-1] for kind in (False, True)]
+    ordered = []
+    for kind in (rng.random(len(keys)) >= success).astype(int).tolist():
+        ordered.append((waiting[kind] or waiting[1 - kind]).pop())
+    return _allowed(n, ordered, found, state)
 
 
 def _allowed(n: int, keys: Sequence[str], strings: Mapping[str, str], state: SearchState) -> list[Proposal]:

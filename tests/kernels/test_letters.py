@@ -28,8 +28,12 @@ from seqopt.kernels import (
 )
 from seqopt.kernels.letters import SymbolLetters, letters_of
 from seqopt.kernels.shares import masked, symbol_shares
-from seqopt.models import FullyBayesianGP, StringGP
-from seqopt.spaces import CodonSpace
+from seqopt.models import BinomialGP, FullyBayesianGP, StringGP
+from seqopt.models.classifiers import KernelLogistic
+from seqopt.models.lead_distances import KernelDistance
+from seqopt.models.sampling import GridSampler
+from seqopt.report.kernel_pca import kernel_pca
+from seqopt.spaces import CandidateSet, CodonSpace
 
 GENES = ["GCTGCCAAA", "GCGGCAAAG", "GCTGCCAAG", "GCAGCAAAA", "AAAGCTTTT"]
 PAIRS: list[tuple[Any, Any]] = [
@@ -221,3 +225,150 @@ def test_surrogates_learn_from_bases(of_letters: Any, of_symbols: Any) -> None:
     exact = of_letters is LetterSubsequenceKernel
     np.testing.assert_allclose(found[0], found[2], rtol=1e-6 if exact else 1e-3)
     np.testing.assert_allclose(found[1], found[3], rtol=1e-2)
+
+
+def test_a_kernel_at_other_decays_keeps_everything_else() -> None:
+    encoder = codons()
+    options: dict[str, Any] = {"order": 3, "normalize": False, "order_weights": [1.0, 0.3, 2.0], "partitions": 2}
+    of_letters, plain = bound(LetterSubsequenceKernel(**options), encoder), SubsequenceKernel(**options).double()
+    a, b = encoder.encode(GENES), Encoder().encode(GENES)
+    match, gap = torch.tensor([0.9, 0.4]), torch.tensor([0.3, 0.6])
+    found = of_letters.at(match, gap).cross(a)
+    for number in range(2):
+        single = SubsequenceKernel(match_decay=float(match[number]), gap_decay=float(gap[number]), **options)
+        np.testing.assert_allclose(found[number], single.cross(b), rtol=1e-12)
+    np.testing.assert_allclose(found, plain.at(match, gap).cross(b), rtol=1e-12)
+
+
+def test_sums_are_grams_before_they_are_normalised() -> None:
+    encoder = codons()
+    options: dict[str, Any] = {"order": 3, "order_weights": [1.0, 0.3, 2.0], "partitions": 2}
+    a, b = encoder.encode(GENES), Encoder().encode(GENES)
+    found = bound(LetterSubsequenceKernel(**options), encoder).sums(a, [0.9, 0.4], 0.3)
+    for match, sums in zip([0.9, 0.4], found, strict=True):
+        single = SubsequenceKernel(match_decay=match, gap_decay=0.3, normalize=False, **options)
+        np.testing.assert_allclose(sums, single.cross(b), rtol=1e-12)
+
+
+def test_a_grid_of_parameters_is_that_on_letters() -> None:
+    space = CodonSpace("MARNDCLKVS")
+    rng = np.random.default_rng(3)
+    genes = [space.key(gene) for gene in space.sample(24, rng)]
+    values = [float(gene.count("G") - gene.count("TA")) + rng.normal(0, 0.1) for gene in genes]
+    found = []
+    for kernels, encoder in (
+        ([LetterSubsequenceKernel(partitions=3), LetterOneHotKernel()], space.encoder),
+        ([SubsequenceKernel(partitions=3), OneHotKernel()], Encoder()),
+    ):
+        model = FullyBayesianGP(
+            kernels, [GridSampler(), GridSampler()], weights="stacking", encoder=encoder, mean_std=0
+        )
+        model.fit(genes[:18], values[:18], rng=np.random.default_rng(0))
+        found.append(np.concatenate(model.predict(genes[18:])))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
+
+
+def test_more_letters_than_a_byte_holds() -> None:
+    symbols = [chr(1000 + 2 * number) + chr(1001 + 2 * number) for number in range(200)]
+    alphabet = Alphabet(symbols)
+    strings = EncodedStrings.from_tokens(np.array([[1, 200], [200, 129], [1, 129]], dtype=np.uint8))
+    found = letters_of(strings, SymbolLetters(alphabet))
+    assert found.tokens.tolist() == [[1, 2, 399, 400], [399, 400, 257, 258], [1, 2, 257, 258]]
+    two = letters_of(EncodedStrings.from_tokens(np.array([[201, 202]], dtype=np.uint8)), SymbolLetters(alphabet))
+    assert two.tokens.tolist() == [[401, 401, 402, 402]]
+    many = Alphabet([f"{chr(0x4E00 + number % 20_000)} {number}" for number in range(60_000)])
+    with pytest.raises(InputError, match="more than 65,535 different letters"):
+        SymbolLetters(many).table(65_540)
+
+
+def test_precisions_are_those_of_the_kernel_on_symbols() -> None:
+    encoder = codons()
+    strings = encoder.encode(GENES)
+    x = strings.to_tensor()
+    for kernel in (bound(LetterSubsequenceKernel(), encoder), bound(LetterNgramKernel(), encoder)):
+        assert kernel.cross(strings, dtype=np.float32).dtype == np.float32
+        assert kernel.cross(strings).dtype == np.float64
+        assert kernel(x.float()).to_dense().dtype == torch.float32
+        assert kernel(x.long()).to_dense().dtype == torch.float64
+
+
+def test_no_strings_have_no_covariances() -> None:
+    encoder = codons()
+    none, some = encoder.encode([]), encoder.encode(GENES)
+    for unbound in (LetterSubsequenceKernel(), LetterNgramKernel(), LetterOneHotKernel(), LetterHammingKernel()):
+        kernel = bound(unbound, encoder)
+        assert kernel.cross(none, some).shape == (0, 5)
+        assert kernel.self_similarity(none).shape == (0,)
+        assert kernel(torch.zeros(0, 3).double(), some.to_tensor()).to_dense().shape == (0, 5)
+    assert bound(LetterSubsequenceKernel(), encoder)(torch.zeros(2, 0).double()).to_dense().tolist() == [[0, 0], [0, 0]]
+
+
+def test_shares_of_symbols_of_several_lengths() -> None:
+    encoder = Encoder("smiles")
+    kernel = bound(LetterSubsequenceKernel(order=2, normalize=False), encoder)
+    strings = encoder.encode(["CClC", "ClCC"])
+    by_letter = symbol_shares(
+        SubsequenceKernel(order=2, normalize=False).double(), *(Encoder().encode([one]) for one in ("CClC", "ClCC"))
+    )
+    found = symbol_shares(kernel, strings.take([0]), strings.take([1]))[:, 0]
+    assert found.tolist() == pytest.approx([by_letter[0, 0], by_letter[1, 0] + by_letter[2, 0], by_letter[3, 0]])
+
+
+def test_models_of_one_space_share_the_letters_of_its_pool() -> None:
+    encoder = codons()
+    pool = encoder.encode(GENES)
+    first = bound(LetterOneHotKernel(), encoder)
+    spelt = first.spelt(pool)
+    again = bound(LetterNgramKernel(), encoder)
+    bind_symbols(first, encoder)
+    assert again.spelt(pool) is spelt
+    assert first.spelt(pool) is spelt
+    assert bound(LetterOneHotKernel(), codons()).spelt(pool) is not spelt
+
+
+def test_letter_kernels_are_bound_wherever_a_kernel_is_given() -> None:
+    space = CodonSpace("MARNDCLKVS")
+    rng = np.random.default_rng(0)
+    genes = [space.key(gene) for gene in space.sample(12, rng)]
+    pool = CandidateSet(genes, kind="dna", tokenizer=CodonTokenizer())
+    labels = np.arange(12) % 2 == 0
+    logits = []
+    for kernel, encoder in ((LetterSubsequenceKernel(order=3), pool.encoder), (SubsequenceKernel(order=3), Encoder())):
+        distances = StringGP(kernel, encoder=encoder).prior_distances(genes).columns([0])[:, 0]
+        lead = KernelDistance(genes[0], kernel, encoder)(genes)
+        found = kernel_pca(genes, StringGP(kernel, encoder=encoder), space=pool)
+        logistic = KernelLogistic(kernel, encoder=encoder).fit(genes, labels, rng=rng).logits(genes)
+        logits.append(np.concatenate([distances, lead, logistic, abs(found.coordinates).sum(1)]))
+    np.testing.assert_allclose(logits[0], logits[1], rtol=1e-8, atol=1e-10)
+
+
+def test_plates_of_yes_and_no_learn_from_bases() -> None:
+    space = CodonSpace("MARNDCLKVS")
+    genes = [space.key(gene) for gene in space.sample(40, np.random.default_rng(0))]
+    labels = np.array([1.0 if gene.count("G") > 8 else -1.0 for gene in genes])
+    model = BinomialGP("auto")
+    model.bind(space)
+    model.fit(genes, labels, rng=np.random.default_rng(0), trials=[8] * 40)
+    mean, _ = model.predict(genes)
+    assert np.mean((mean > 0) == (labels > 0)) > 0.8
+
+
+def test_a_restored_surrogate_evaluates_kernels_before_it_is_fitted() -> None:
+    space = CodonSpace("MARNDCLKVS")
+    genes = [space.key(gene) for gene in space.sample(12, np.random.default_rng(0))]
+    fitted = FullyBayesianGP([LetterSubsequenceKernel(), LetterNgramKernel()], weights="stacking")
+    fitted.bind(space)
+    fitted.fit(genes, [float(gene.count("G")) for gene in genes], rng=np.random.default_rng(0))
+    restored = FullyBayesianGP([LetterSubsequenceKernel(), LetterNgramKernel()], weights="stacking")
+    restored.bind(space)
+    restored.load_state_dict(fitted.state_dict())
+    strings = space.encoder.encode(genes)
+    expected = fitted.evaluator(strings.width).cross(strings, strings)
+    np.testing.assert_array_equal(restored.evaluator(strings.width).cross(strings, strings), expected)
+    # A state of a kernel on symbols is not one of a kernel on their letters.
+    on_codons = FullyBayesianGP(SubsequenceKernel())
+    on_codons.bind(space)
+    on_codons.fit(genes, [float(gene.count("G")) for gene in genes], rng=np.random.default_rng(0))
+    other = FullyBayesianGP(LetterSubsequenceKernel())
+    other.load_state_dict(on_codons.state_dict())
+    assert not other.drawn

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from seqopt.campaign import Campaign
@@ -14,6 +16,8 @@ from seqopt.report import write_report
 from seqopt.report.campaigns import read_campaign
 from seqopt.report.cards import best_cards
 from seqopt.report.drawing import Reference
+from seqopt.report.results import Run, tidy_evaluations
+from seqopt.report.sections import batches_of
 from seqopt.report.string_table import string_table
 from seqopt.report.view import view_of
 from seqopt.spaces import ParentSpace, StringSpace
@@ -52,6 +56,23 @@ def test_a_campaign_is_read_as_a_search(campaign: Campaign, tmp_path: Path) -> N
     assert set(table["why"].iloc[:5]) == {"random"}
     assert set(table["why"].iloc[5:]) <= {"exploit", "explore"}
     assert (table["error"].iloc[10], table["nearest"].iloc[12] in SMILES) == ("did not dissolve", True)
+
+
+def test_batches_of_a_campaign_are_those_of_their_names_and_the_best_is_that_so_far(tmp_path: Path) -> None:
+    names = ["B01-01", "B01-02", "B02-01", "B02-03", "B03-01", "", "B02-02"]
+    status = ["ok", "ok", "ok", "failed", "ok", "ok", "withdrawn"]
+    values = [3.0, 5.0, 4.0, math.nan, 9.0, 7.0, math.nan]
+    rows = pd.DataFrame({"string": list("abcdefg"), "name": names, "status": status, "value": values})
+    # B02-01 was chosen without a model, as random strings of any batch are; what was withdrawn comes last.
+    table = tidy_evaluations(rows.assign(batch=[0, 0, 0, 2, 3, 0, 2]))
+    found = batches_of(Run(tmp_path, table, settings={"direction": "maximize"}, campaign="mine"), str)
+    assert [(one["name"], one["evaluated"], one["failed"], one["own"], one["best"]) for one in found] == [
+        ("imported or recorded by hand", 1, 0, "7.0", "7.0"),
+        ("1 (chosen without a model)", 2, 0, "5.0", "7.0"),
+        ("2", 2, 1, "4.0", "7.0"),
+        ("3", 1, 0, "9.0", "9.0"),
+    ]
+    assert [one["better"] for one in found] == [False, False, False, True]
 
 
 def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:

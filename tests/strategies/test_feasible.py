@@ -12,7 +12,8 @@ from seqopt.models import StringGP
 from seqopt.models.classifiers import CrossValidated, NgramHazards, NgramTrees
 from seqopt.search import RandomSearch
 from seqopt.strategies import FeasibleModelBased, ModelBased, Strategy
-from seqopt.strategies.failures import success_predictor
+from seqopt.strategies.failures import likely_proposals, success_predictor
+from seqopt.strategies.protocols import SearchState
 from seqopt.utils.config import from_config
 
 POOL = ["".join(symbols) for symbols in itertools.product("01", repeat=7)]
@@ -166,3 +167,43 @@ def test_what_is_written_down_is_made_again():
     for strategy in (ModelBased(failures=None), ModelBased(failures=NgramHazards(3)), FeasibleModelBased()):
         assert from_config(strategy.config()).config() == strategy.config()
     assert from_config(ModelBased(failures=None).config()).classifier is None
+
+
+class Fixed:
+    """Strings succeed with one probability, but for those with 'z', which never do."""
+
+    def __init__(self, chance):
+        self.chance = chance
+
+    def logits(self, strings):
+        chance = np.array([1e-9 if "z" in string else self.chance for string in strings])
+        return np.log(chance) - np.log1p(-chance)
+
+
+def likely(n, state, chance, seed):
+    rng = np.random.default_rng(seed)
+    return [one.key for one in likely_proposals(n, state, rng, Fixed(chance), unsupported=lambda _: {})]
+
+
+@pytest.mark.parametrize("chance", [0.95, 0.5, 0.02])
+def test_random_strings_are_mutants_as_often_as_random_strings_fail(chance):
+    space = StringSpace("ACGT", 20)
+    rng = np.random.default_rng(0)
+    measured = [space.key(string) for string in space.sample(10, rng)]
+    rows = [Observation(string, string, "ok", (1.0,)) for string in measured]
+    state = SearchState(space, Data.of(rows), excluded=set(measured))
+    found = [key for seed in range(20) for key in likely(10, state, chance, seed)]
+    assert len(found) == 200
+    assert not set(found) & set(measured)
+    near = [min(sum(a != b for a, b in zip(one, other, strict=True)) for other in measured) for one in found]
+    # Random strings of 20 letters differ from the nearest of ten at 8 to 15 places, mutants at one or a few.
+    assert np.mean(np.array(near) <= 4) == pytest.approx(1 - chance, abs=0.1)
+
+
+def test_random_strings_of_a_pool_are_drawn_by_their_chances():
+    pool = CandidateSet(["aa", "ab", "az", "bz", "ba"])
+    state = SearchState(pool, Data.of([]))
+    found = [
+        one.key for one in likely_proposals(3, state, np.random.default_rng(0), Fixed(0.5), unsupported=lambda _: {})
+    ]
+    assert sorted(found) == ["aa", "ab", "ba"]

@@ -30,7 +30,7 @@ import torch
 
 from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels import SubsequenceKernel, bind_symbols
 from seqopt.models.classifiers.protocols import BoolArray, FloatArray, checked_weights, log_probability
 from seqopt.models.covariance import KernelEvaluator, StringKernel
 from seqopt.spaces import Space
@@ -226,6 +226,7 @@ class KernelLogistic(Configurable):
         constant = float(np.log((plus.sum() + 1.0) / (minus.sum() + 1.0)))
         best: KernelLogisticPredictor | None = None
         for kernel in self.kernels:
+            bind_symbols(kernel, self.encoder)
             evaluator = KernelEvaluator(kernel, encoded.width)
             own = evaluator.self_similarity(encoded)
             gram = np.asarray(evaluator.cross(encoded, None, own), dtype=np.float64)
