@@ -219,7 +219,9 @@ def read_strings(
     from seqopt.datasets import read_pool
 
     standardize = bool((settings.pool or {}).get("standardize"))
-    found = read_pool(path, column=column, kind=space.kind, standardize=standardize)
+    # What a space reads is up to it: genes may be written in RNA letters.
+    kind = "text" if space.kind in ("dna", "rna") and not isinstance(space, PoolSpace) else space.kind
+    found = read_pool(path, column=column, kind=kind, standardize=standardize)
     left_out = found.summary().splitlines()[1:]
     if isinstance(space, PoolSpace):
         return list(found.strings), list(found.keys), left_out

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
 from seqopt.campaign.columns import COST, REPLICATE, Header, suggestion_name, wanted_names
+from seqopt.campaign.differences import difference
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
 from seqopt.campaign.parents import compare_names, read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
@@ -547,7 +548,7 @@ def _identify(
                 row.wrong("the row has neither an identifier nor a string")
             continue
         if identifier is not None:
-            row.suggestion = _suggestion_of(row, identifier, by_name)
+            row.suggestion = _suggestion_of(row, identifier, by_name, string)
         if string is not None:
             try:
                 row.key = keys[string] if string in keys else keys.setdefault(string, identify(string))
@@ -555,8 +556,10 @@ def _identify(
                 row.wrong(f"cannot be used: {error}", row.written or string)
                 continue
             if row.suggestion is not None and row.suggestion.key != row.key:
+                meant = row.suggestion.string
                 row.wrong(
-                    f"is not {row.suggestion.name}, which is {short(row.suggestion.string)}", row.written or string
+                    f"is not {row.suggestion.name}, which is {short(meant)}{_changes(meant, string)}",
+                    row.written or string,
                 )
             if not history:
                 _refuse_another(row, identify, owned)
@@ -565,6 +568,13 @@ def _identify(
         called = row.entry.owned
         if row.suggestion is not None and called and row.suggestion.identifier not in (None, called) and not history:
             row.wrong(f"is not {row.suggestion.name}, which is {row.suggestion.identifier}", called)
+
+
+def _changes(meant: str, string: str) -> str:
+    """In what a string of letters differs from the one that was suggested, where both are too long to be shown."""
+    if len(meant) != len(string) or short(meant) == repr(meant) or not (meant + string).isalpha():
+        return ""
+    return f": {difference(meant, string.upper(), 'text') or 'the same in other letters'}"
 
 
 def _refuse_another(row: Row, identify: Identify, owned: Owned) -> None:
@@ -619,12 +629,17 @@ def _find_owned(row: Row, by_name: Mapping[str, Suggestion], owned: Owned) -> No
         row.entry = replace(entry, string=string)
 
 
-def _suggestion_of(row: Row, identifier: str, by_name: Mapping[str, Suggestion]) -> Suggestion | None:
+def _suggestion_of(
+    row: Row, identifier: str, by_name: Mapping[str, Suggestion], string: str | None
+) -> Suggestion | None:
     name = suggestion_name(identifier)
     suggestion = by_name.get(name)
     if suggestion is None:
         close = difflib.get_close_matches(name, by_name, n=1)
         row.wrong("is not an identifier of a suggestion" + (f": is {close[0]} meant?" if close else ""), identifier)
+    elif suggestion.undone_by is not None and string is not None and string.strip() == suggestion.string:
+        # Its string is known, and what was measured counts whether it is suggested or not.
+        return None
     elif suggestion.undone_by is not None:
         row.wrong(f"is a suggestion that command {suggestion.undone_by} took back: give the string instead", identifier)
         return None

@@ -324,6 +324,24 @@ def test_suggestions_that_were_undone_or_withdrawn_are_told(store: CampaignStore
     assert "B01-01 was withdrawn" in str(results.warnings[0])
 
 
+def test_a_filled_in_table_of_a_batch_that_was_taken_back_is_recorded_by_its_strings(store: CampaignStore) -> None:
+    with store.transaction("suggest", expected_state=store.state) as change:
+        change.add_suggestions([NewSuggestion("ggg", "GGG")])
+    store.undo()
+    results = read(store, "identifier,smiles,IC50\nB02-01,ggg,1\n")
+    assert [(row.key, row.suggestion, row.value) for row in results.records] == [("GGG", None, 1.0)]
+    other = read(store, "identifier,smiles,IC50\nB02-01,xxx,1\n")
+    assert "command 4 took back: give the string instead" in str(other.problems[0])
+
+
+def test_long_strings_are_told_apart_by_what_differs(store: CampaignStore) -> None:
+    gene = "ATGGCT" * 15
+    with store.transaction("suggest", expected_state=store.state) as change:
+        change.add_suggestions([NewSuggestion(gene, gene)])
+    problem = str(read(store, f"identifier,smiles,IC50\nB02-01,{gene[:-1]}C,1\n").problems[0])
+    assert problem.endswith("...': T90C")
+
+
 def test_strings_that_were_never_suggested_are_taken_and_told(store: CampaignStore) -> None:
     results = read(store, "smiles,IC50\nxxx,5\nyyy,4\n")
     assert [(row.key, row.suggestion) for row in results.records] == [("XXX", None), ("YYY", None)]
