@@ -955,11 +955,13 @@ class Optimizer(Tabulated):
     def fitted(self) -> Surrogate:
         """The surrogate, fitted to everything told so far. To look at: later batches do not depend on it.
 
+        While nothing has been told since the last suggestions, it is the model that chose these.
+
         Raises:
             ModelError: Before two values have been told, or if the strategy has no surrogate.
         """
         if self._fitted is None:
-            rng = np.random.default_rng([self.seed, self._asks, AFTERWARDS])
+            rng = np.random.default_rng([self.seed, self._asks - 1] if self._asks else [self.seed, 0, AFTERWARDS])
             with doing("fitting the model to all values"):
                 self._fitted = self.model_based.fitted(self.state(), rng)
         return self._fitted

@@ -242,11 +242,12 @@ class ModelBased(Configurable):
         if isinstance(self.acquisition, RandomAcquisition):
             return random_proposals(n, self._for_random(state, ()), rng, unsupported=self.unsupported)
         measured = _measured(state.data)
-        predictor = self._success_predictor(state, rng)
         if not _enough(measured, state):
-            return self._random(n, state, rng, predictor)
+            return self._random(n, state, rng, self._success_predictor(state, rng))
+        # First of all that draws, so that `fitted` makes the same model of the same values.
         with doing(f"fitting {type(self.surrogate).__name__} to {len(measured):,} values"):
             self._fit(self.surrogate, state.data, rng)
+        predictor = self._success_predictor(state, rng)
         self._hyperparameters = dict(getattr(self.surrogate, "hyperparameters", {}))
         # Where strings tell nothing of each other, a random one is as good as any, and teaches as much.
         doubt = self.surrogate.doubt if isinstance(self.surrogate, DoubtingSurrogate) else 0.0
