@@ -225,16 +225,22 @@ def read_strings(
     left_out = found.summary().splitlines()[1:]
     if isinstance(space, PoolSpace):
         return list(found.strings), list(found.keys), left_out
-    strings, keys = [], []
+    strings: list[str] = []
+    lines: dict[str, int] = {}
     for string, line in zip(found.strings, found.lines, strict=True):
         try:
-            keys.append(key(string))
-            strings.append(string)
+            own = key(string)
         except InputError as error:
             left_out.append(f"line {line} is left out: {error}")
+            continue
+        if own in lines:
+            left_out.append(f"line {line} is left out: it is line {lines[own]} once more")
+            continue
+        lines[own] = line
+        strings.append(string)
     if not strings:
         raise InputError(f"{path} holds no string that can be searched here; {left_out[-1]}")
-    return strings, keys, left_out
+    return strings, list(lines), left_out
 
 
 def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -> list[Predicted]:

@@ -15,6 +15,7 @@ from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
 from seqopt.campaign.wording import counted, in_words, means_in_words, nearest_in_words, percent, without_value
 from seqopt.strings.mutations import mutation_names
+from seqopt.utils.config import from_config
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -168,8 +169,18 @@ def _heading(status: Status) -> Section:
         where = f"{space.get('size', 0):,} candidates on disk, of {of}"
     else:
         where = f"generated strings ({space.get('type')})"
+    kept: list[str] = []
+    if space.get("type") == "CodonSpace":
+        from seqopt.spaces import CodonSpace
+
+        genes = from_config(space)
+        assert isinstance(genes, CodonSpace)
+        protein = genes.protein if len(genes.protein) <= 40 else genes.protein[:37] + "..."
+        where = f"genes of a protein of {counted(len(genes.protein), 'residue')}, {protein}"
+        kept = [f"kept to: {', '.join(genes.kept_to)}"] if genes.kept_to else []
     lines = [
         f"searched: {where}",
+        *kept,
         *(
             [f"measured: {one.describe()}" for one in status.ways]
             or [

@@ -17,7 +17,7 @@ from seqopt.campaign.summary import summarize
 from seqopt.data import Log10
 from seqopt.errors import InputError, ModelError
 from seqopt.filters import PropertyRange
-from seqopt.spaces import StringSpace
+from seqopt.spaces import CodonSpace, StringSpace
 
 TAILS = ["O", "N", "Cl", "Br", "C(=O)O", "C#N", "C(F)(F)F", "OC", "NC(C)=O", "S"]
 SMILES = [f"{'C' * length}{tail}" for length in range(1, 9) for tail in TAILS]
@@ -110,6 +110,20 @@ def test_a_file_is_predicted_but_for_what_cannot_be_read(
     assert "line 3 'C('" in caplog.text
     assert "line 4 'OCCC' is line 2" in caplog.text
     assert found == campaign.predict(["CCCO", "CCCCCCCCCN"])
+
+
+def test_a_file_of_genes_may_be_written_in_rna(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Campaign.create(tmp_path / "genes.seqopt", CodonSpace("MKVLA"), objective="y", batch_size=6) as campaign:
+        for suggestion in campaign.suggest():
+            campaign.record(suggestion.name, float(suggestion.string.count("G")))
+        ideas = tmp_path / "ideas.csv"
+        ideas.write_text("name,gene\na,AUGAAAGUUCUUGCU\nb,atgaaggttcttgct\nc,ATGAAAGTTCTTGCT\nd,ATGAAAGTTCTTGGT\n")
+        found = campaign.predict_file(ideas)
+        assert [row.string for row in found] == ["AUGAAAGUUCUUGCU", "atgaaggttcttgct"]
+        assert found == campaign.predict(["AUGAAAGUUCUUGCU", "atgaaggttcttgct"])
+    assert "line 4 is left out: it is line 2 once more" in caplog.text
+    assert "line 5 is left out" in caplog.text
+    assert "codes for G, but residue 5 is A" in caplog.text
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -9,7 +9,7 @@ from scipy import stats
 from seqopt.campaign import Campaign, NewMeasurement, NewSnapshot, NewSuggestion
 from seqopt.campaign.summary import Section, render, summarize
 from seqopt.filters import Pattern
-from seqopt.spaces import StringSpace
+from seqopt.spaces import CodonSpace, StringSpace
 
 
 def section(campaign: Campaign, title: str) -> Section:
@@ -47,6 +47,18 @@ def test_a_campaign_without_results_is_reported(tmp_path: Path) -> None:
         "None yet: the first",
     ):
         assert line in text
+
+
+def test_genes_are_reported_with_their_protein_and_what_they_are_kept_to(tmp_path: Path) -> None:
+    space = CodonSpace("MKV" * 20, forbidden=["GGTCTC"], gc=(0.3, 0.6), stop="TAA")
+    with Campaign.create(tmp_path / "a.seqopt", space, objective="y") as campaign:
+        lines = section(campaign, "y (maximize)").lines
+    assert lines[0] == f"searched: genes of a protein of 60 residues, {('MKV' * 20)[:37]}..."
+    assert lines[1] == "kept to: stop codon TAA, no GGTCTC, GC content 0.3 to 0.6"
+    with Campaign.create(tmp_path / "b.seqopt", CodonSpace("MKV"), objective="y") as campaign:
+        lines = section(campaign, "y (maximize)").lines
+    assert lines[0] == "searched: genes of a protein of 3 residues, MKV"
+    assert lines[1].startswith("measured: 0 values")
 
 
 def test_predictions_are_held_against_results(tmp_path: Path) -> None:

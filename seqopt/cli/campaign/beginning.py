@@ -433,6 +433,7 @@ def new(
         what = f"products of {len(searched.reactions)} reactions and {len(searched.reagents):,} building blocks"
     if protein is not None:
         what = f"{described_size(searched)} synonymous genes"
+        what += f"; kept to: {', '.join(searched.kept_to)}" if searched.kept_to else ""
     console.print(f"[bold]{escape(str(path))}[/bold]: {escape(kept.objective)} of {escape(what)}")
     if computed is not None:
         _say_what_is_computed(kept, computed, maximize)
