@@ -7,12 +7,15 @@ bases, and as the default has it, on both. Some scores depend on codons, some on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.bench.runner import SeedJob, replace_section, run_seeds
+
+if TYPE_CHECKING:
+    from seqopt.spaces import CodonSpace
 
 TRAIN, TEST = 100, 300
 PROTEIN = "thesis-60"
@@ -30,14 +33,6 @@ SCORES = {
 }
 
 Values = npt.NDArray[np.float64]
-
-
-def _protein() -> str:
-    from seqopt.datasets.tables import read_table
-    from seqopt.utils.resources import data_path
-
-    table = read_table(data_path("test_proteins.fasta"))
-    return dict(zip(table.columns["name"], table.columns["string"], strict=True))[PROTEIN]
 
 
 def scores_of(genes: Sequence[str], rng: np.random.Generator) -> dict[str, Values]:
@@ -67,13 +62,11 @@ def scores_of(genes: Sequence[str], rng: np.random.Generator) -> dict[str, Value
     }
 
 
-def _models() -> Mapping[str, Callable[[], Any]]:
+def _models(space: CodonSpace) -> Mapping[str, Callable[[], Any]]:
     from seqopt.models import FullyBayesianGP
     from seqopt.models.registry import mixture
     from seqopt.models.sampling import GridSampler
     from seqopt.spaces import CodonSpace
-
-    space = CodonSpace(_protein())
 
     def codons() -> FullyBayesianGP:
         kernels = [kernel for kernel in mixture(space).kernels if not type(kernel).__name__.startswith("Letter")]
@@ -87,7 +80,7 @@ def _models() -> Mapping[str, Callable[[], Any]]:
 
     return {
         "codons": codons,
-        "bases": lambda: bound(CodonSpace(_protein(), representation="bases")),
+        "bases": lambda: bound(CodonSpace(space.protein, representation="bases")),
         "both": lambda: bound(space),
     }
 
@@ -96,18 +89,21 @@ def work(job: SeedJob) -> dict[str, Any]:
     """Errors of every model on every score, with one draw of genes and weights."""
     import torch
 
+    from seqopt.bench.boss.tasks import TASKS
     from seqopt.spaces import CodonSpace
 
     torch.set_num_threads(1)
     rng = np.random.default_rng(job.seed)
-    space = CodonSpace(_protein())
+    space = TASKS[PROTEIN].space()
+    assert isinstance(space, CodonSpace)
+    models = _models(space)
     genes = list(dict.fromkeys(space.key(gene) for gene in space.sample(TRAIN + TEST, rng)))
     found: dict[str, Any] = {}
     for score, values in scores_of(genes, rng).items():
         known, unknown = values[:TRAIN], values[TRAIN:]
         spread = float(unknown.std())
         found[score] = {}
-        for name, build in _models().items():
+        for name, build in models.items():
             model = build()
             model.fit(genes[:TRAIN], known, rng=np.random.default_rng([job.seed, 1]))
             mean, _ = model.predict(genes[TRAIN:])

@@ -48,9 +48,9 @@ class SymbolLetters:
         A number that stands for no symbol has letters that are like no other's.
 
         Example:
-        >>> from seqopt.encoding import Alphabet
-        >>> SymbolLetters(Alphabet(["GCT", "GC"])).table(3).tolist()
-        [[0, 0, 0], [1, 2, 3], [1, 2, 0], [4, 4, 4]]
+            >>> from seqopt.encoding import Alphabet
+            >>> SymbolLetters(Alphabet(["GCT", "GC"])).table(3).tolist()
+            [[0, 0, 0], [1, 2, 3], [1, 2, 0], [4, 4, 4]]
         """
         if len(self.alphabet) != self._size:
             self._number()

@@ -86,13 +86,12 @@ def symbol_shares(
     """
     if isinstance(kernel, OneHotKernel):
         kernel.cross(string, others)  # refuses what it cannot compare
-    seen = (string, others)
-    if isinstance(kernel, LetterSubsequenceKernel | LetterOneHotKernel):
-        seen = (kernel.spelt(string), kernel.spelt(others))
-    found = (_agreeing if isinstance(kernel, OneHotKernel) else _subsequence_shares)(kernel, *seen)
+    shares = _agreeing if isinstance(kernel, OneHotKernel) else _subsequence_shares
     if isinstance(kernel, LetterSubsequenceKernel | LetterOneHotKernel):
         belongs = kernel.symbol_of_letters(string) == np.arange(int(string.lengths[0]))[:, None]
-        found = belongs.astype(np.float64) @ found
+        found = belongs.astype(np.float64) @ shares(kernel, kernel.spelt(string), kernel.spelt(others))
+    else:
+        found = shares(kernel, string, others)
     if isinstance(kernel, SubsequenceKernel) and kernel.normalize:
         roots = [np.sqrt(kernel.self_similarity(of)).reshape(len(found), -1) for of in (string, others)]
         scale = roots[0][:, :, None] * roots[1][:, None, :]

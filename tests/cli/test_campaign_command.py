@@ -89,6 +89,14 @@ def test_other_spaces(words: list[str], capsys: pytest.CaptureFixture[str]) -> N
     assert "B01-03" in capsys.readouterr().out
 
 
+def test_what_genes_are_kept_to_is_said_when_a_campaign_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    run("new", "gene", "--protein", "MAGICK", "--avoid", "EcoRI", "--gc", "0.3", "0.6", "--objective-name", "y")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "kept to: no GAATTC on either strand, GC content 0.3 to 0.6" in said
+    run("new", "free", "--protein", "MAGICK", "--objective-name", "y")
+    assert "kept to" not in capsys.readouterr().out
+
+
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     def refused(message: str, *words: str) -> None:
         run(*words, fails=True)

@@ -353,6 +353,19 @@ def test_plates_of_yes_and_no_learn_from_bases() -> None:
     assert np.mean((mean > 0) == (labels > 0)) > 0.8
 
 
+def test_models_of_yes_and_no_know_the_letters_of_their_encoder_without_a_space() -> None:
+    genes = [
+        CodonSpace("MARNDCLKVS").key(gene) for gene in CodonSpace("MARNDCLKVS").sample(30, np.random.default_rng(0))
+    ]
+    labels = [1.0 if gene.count("G") > 8 else -1.0 for gene in genes]
+    found = []
+    for kernel, encoder in ((LetterSubsequenceKernel(order=2), codons()), (SubsequenceKernel(order=2), Encoder())):
+        model = BinomialGP(StringGP(kernel, encoder=encoder))
+        model.fit(genes, labels, rng=np.random.default_rng(0))
+        found.append(np.array(model.predict(genes)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-8)
+
+
 def test_a_restored_surrogate_evaluates_kernels_before_it_is_fitted() -> None:
     space = CodonSpace("MARNDCLKVS")
     genes = [space.key(gene) for gene in space.sample(12, np.random.default_rng(0))]

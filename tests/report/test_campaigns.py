@@ -75,6 +75,23 @@ def test_batches_of_a_campaign_are_those_of_their_names_and_the_best_is_that_so_
     assert [one["better"] for one in found] == [False, False, False, True]
 
 
+def test_the_best_so_far_is_that_of_all_rows_of_a_batch_in_any_order(tmp_path: Path) -> None:
+    rows = pd.DataFrame(
+        {
+            "string": list("abcde"),
+            "name": ["B01-01", "B01-02", "B02-01", "B02-02", "B02-03"],
+            "status": ["ok"] * 5,
+            "value": [3.0, 5.0, 4.0, 2.0, 6.0],
+        }
+    )
+    table = tidy_evaluations(rows.assign(batch=[1, 1, 2, 2, 2]))
+    for direction, best in {"minimize": ["3.0", "2.0"], "maximize": ["5.0", "6.0"]}.items():
+        found = batches_of(Run(tmp_path, table, settings={"direction": direction}, campaign="mine"), str)
+        assert [one["best"] for one in found] == best
+        assert [one["own"] for one in found] == best
+        assert [one["better"] for one in found] == [True, True]
+
+
 def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:
     for _ in range(2):
         measure(campaign)
