@@ -294,7 +294,7 @@ def made_controls(
     """
     from seqopt.campaign.labels import stored_labels, strings_by_identifier
     from seqopt.filters.listed import read_list
-    from seqopt.spaces import EvolvableSpace, StoredPool
+    from seqopt.spaces import StoredPool, left_out
 
     listed = (
         read_list(controls, variants=parent is not None) if isinstance(controls, str | os.PathLike) else list(controls)
@@ -310,8 +310,7 @@ def made_controls(
     for given, string in zip(listed, strings, strict=True):
         try:
             key = space.key(string)
-            if isinstance(space, EvolvableSpace):
-                space.from_string(string)
+            left_out(space, string)  # refuses what it cannot read
         except InputError as error:
             hint = hint_at_parent(string, parent, space.kind)
             raise InputError(f"the control {given!r} cannot be used: {error}{hint}") from error

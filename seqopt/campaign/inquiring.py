@@ -93,6 +93,8 @@ class Inquiring:
         if wrong:
             further = "; and others" if len(wrong) > SHOWN else ""
             raise InputError("; ".join(wrong[:SHOWN]) + further)
+        if said := self._naming.describe_left_out(one[0] for one in found):
+            logger.warning("%s", said)
         rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
         return PredictedStrings(self._identified(rows, [one[2] for one in found]), self.store.settings)
 
@@ -112,8 +114,9 @@ class Inquiring:
         from seqopt.campaign.inquiry import PredictedStrings, predict, read_strings
 
         strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._naming.key)
-        for text in left_out:
-            logger.warning("%s", text)
+        for text in (*left_out, self._naming.describe_left_out(strings)):
+            if text:
+                logger.warning("%s", text)
         rows = self._identified(predict(self.session().optimizer, strings, keys))
         return PredictedStrings(rows, self.store.settings)
 

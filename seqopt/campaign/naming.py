@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -388,9 +389,27 @@ class Naming:
                     f"{quoted(string)} is not a valid {pool['kind']}: {why}{self._other_identifier(string)}"
                 )
             return found
-        from seqopt.spaces import EvolvableSpace
+        from seqopt.spaces import left_out
 
         key = self._campaign.space.key(string)
-        if isinstance(self._campaign.space, EvolvableSpace):
-            self._campaign.space.from_string(string)  # complains of a string outside the space
+        left_out(self._campaign.space, string)  # refuses what it cannot read
         return key
+
+    def describe_left_out(self, strings: Iterable[str]) -> str:
+        """Which strings constraints leave out of the space, and why; empty if none."""
+        reasons = [reason for string in strings if (reason := self.left_out(string)) is not None]
+        if not reasons:
+            return ""
+        if len(reasons) == 1:
+            return f"one string is left out of the space: {reasons[0]}"
+        return f"{len(reasons)} strings are left out of the space, the first because {reasons[0]}"
+
+    def left_out(self, string: str) -> str | None:
+        """Why the space of the campaign leaves out a string that it can learn from; `None` if it does not."""
+        # Candidates are a list, which need not be loaded for that, and what is measured need not stand in it.
+        if self._store.settings.pool is not None:
+            return None
+        from seqopt.spaces import RestrictedSpace
+
+        space = self._campaign.space
+        return space.left_out(string) if isinstance(space, RestrictedSpace) else None

@@ -32,6 +32,8 @@ def snapshot_of(optimizer: Optimizer, state: dict[str, Any], rules: PlateRules |
         "seed": optimizer.seed,
         "versions": versions(),
     }
+    if isinstance(kernels := state.get("surrogate", {}).get("kernel_types"), list):
+        summary["kernel_types"] = kernels
     if isinstance(surrogate, ExplainedSurrogate):
         found = surrogate.leave_one_out()
         summary |= quality(optimizer, surrogate, found)

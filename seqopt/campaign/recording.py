@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqopt.campaign.answers import answered
 from seqopt.campaign.cells import LIMIT_SIGNS, read_value
-from seqopt.campaign.entries import ResultEntry, Results, first_of
+from seqopt.campaign.entries import Remark, ResultEntry, Results, first_of
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.naming import Naming
 from seqopt.campaign.plates import PLATE
@@ -92,6 +93,7 @@ class Recorder:
                 [entry], self.store, self.naming.key, self.naming.lookup(), replicates=replicate, force=force
             )
             _refuse(results, partial=False)
+            results = self._with_left_out(results)
             taken = change.add_measurements(results.records)
             for number, reason in results.discards.items():
                 change.discard([taken[number].id], reason)
@@ -111,6 +113,13 @@ class Recorder:
         except SeqoptError:
             return well_named(label, self.store.settings)
         return None  # it is a string of the space
+
+    def _with_left_out(self, results: Results) -> Results:
+        """Results, with a warning of strings that constraints leave out of the space."""
+        if not (said := self.naming.describe_left_out(row.string for row in results.records)):
+            return results
+        remark = Remark(f"{said}; the model learns from what is left out, but does not suggest it", results.source)
+        return replace(results, warnings=(*results.warnings, remark))
 
     def record_file(
         self,
@@ -149,6 +158,7 @@ class Recorder:
                 context=context,
             )
             _refuse(results, partial=partial)
+            results = self._with_left_out(results)
             change.arguments.update(results.arguments)
             taken = change.add_measurements(results.records)
             for number, reason in results.discards.items():

@@ -13,7 +13,15 @@ from seqopt.campaign.by_way import quality_in_words, values_in_words
 from seqopt.campaign.parents import MUTATIONS, parent_of
 from seqopt.campaign.rows import Observed, Settings, Suggestion, comparable
 from seqopt.campaign.status import side_by_side
-from seqopt.campaign.wording import counted, in_words, means_in_words, nearest_in_words, percent, without_value
+from seqopt.campaign.wording import (
+    counted,
+    in_words,
+    means_in_words,
+    nearest_in_words,
+    parameter_lines,
+    percent,
+    without_value,
+)
 from seqopt.strings.mutations import mutation_names
 from seqopt.utils.config import from_config
 
@@ -330,12 +338,7 @@ def _model(status: Status) -> Section:
     lines += means_in_words(model)
     if "left" in model:
         lines.append(f"candidates left then: {model['left']:,}")
-    parameters = ", ".join(
-        f"{name} {value:.4g}" for name, value in model.get("parameters", {}).items() if isinstance(value, int | float)
-    )
-    if parameters:
-        lines.append(f"parameters: {parameters}")
-    return Section("Model", tuple(lines))
+    return Section("Model", (*lines, *parameter_lines(model)))
 
 
 def _failures(settings: Settings, observed: Sequence[Observed], times: dict[int, str]) -> list[Section]:

@@ -10,7 +10,7 @@ from seqopt.campaign.hits import Hits
 from seqopt.campaign.parents import parent_of
 from seqopt.campaign.rows import Observed, Settings, Suggestion
 from seqopt.campaign.summary import IDENTIFIER, UNSUGGESTED, Section, section_without_empty
-from seqopt.campaign.wording import in_words, nearest_in_words, percent
+from seqopt.campaign.wording import in_words, nearest_in_words, parameter_lines, percent
 from seqopt.data.hits import ENOUGH
 
 if TYPE_CHECKING:
@@ -181,10 +181,7 @@ def _model(status: Status) -> Section:
         )
     if "left" in model:
         lines.append(f"candidates left then: {model['left']:,}")
-    parameters = ", ".join(
-        f"{name} {value:.4g}" for name, value in model.get("parameters", {}).items() if isinstance(value, int | float)
-    )
-    return Section("Model", (*lines, *([f"parameters: {parameters}"] if parameters else [])))
+    return Section("Model", (*lines, *parameter_lines(model)))
 
 
 def _chance(row: Suggestion) -> tuple[str, str]:

@@ -7,6 +7,21 @@ from typing import Any
 
 from seqopt.strings.mutations import short_name
 from seqopt.utils.mean_effect import MeanEffect
+from seqopt.utils.parameter_names import parameters_in_words
+
+
+def parameter_lines(model: Mapping[str, Any]) -> list[str]:
+    """The parameters of the model that suggested last, a line for each kernel where it has several.
+
+    Args:
+        model: Its summary, as `seqopt.campaign.predictions.snapshot_of` makes it.
+
+    Example:
+        >>> parameter_lines({"parameters": {"gap_decay": 0.25, "noise_variance": 0.125}})
+        ['parameters: gap decay 0.25, noise variance 0.125']
+    """
+    lines = parameters_in_words(model.get("parameters", {}), model.get("kernel_types"))
+    return [f"parameters: {line}" if place == 0 else f"  {line}" for place, line in enumerate(lines)]
 
 
 def in_words(reason: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
-from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space
+from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space, left_out
 from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy, takes_censored, takes_yes_no, unlearnable
 from seqopt.utils.arguments import checked_integer
@@ -660,10 +660,9 @@ class Optimizer(Tabulated):
         contexts = [self._context(string) for string in strings]
         written = [string.key if isinstance(string, Query) else string for string in strings]
         keys = [self.space.key(string) for string in written]
-        if isinstance(self.space, EvolvableSpace):
-            for string, key in zip(written, keys, strict=True):
-                if key not in self.observations.seen:
-                    self.space.from_string(string)
+        for string, key in zip(written, keys, strict=True):
+            if key not in self.observations.seen:
+                left_out(self.space, string)  # refuses what it cannot read
         measured = [any(map(_is_value, row)) for row in table]
         queries = [Query(key, context) for key, context in zip(keys, contexts, strict=True)]
         learned = [query if query.context else query.key for query in itertools.compress(queries, measured)]

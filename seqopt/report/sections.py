@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,29 +16,7 @@ from seqopt.report.drawing import sparkline
 from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
 from seqopt.report.results import Run, as_number, best_so_far, only_worse
 from seqopt.report.view import LONGEST_LISTED, View, checked_integer, space_facts
-
-PARAMETERS = {
-    "match_decay": ("match decay", "per shared symbol: the smaller, the less long shared sub-sequences count"),
-    "gap_decay": ("gap decay", "per skipped symbol: near 0 only unbroken matches count, at 1 gaps cost nothing"),
-    "lengthscale": ("length scale", "distance over which values stay alike"),
-    "outputscale": ("output scale", "prior variance"),
-    "noise": ("noise variance", "what the model puts down to noise"),
-    "noise_variance": ("noise variance", "what the model puts down to noise"),
-    "mean": ("mean", "prior mean"),
-}
-
-KERNELS = {
-    "SubsequenceKernel": "sub-sequences",
-    "NgramKernel": "n-grams",
-    "OneHotKernel": "positions, each by itself",
-    "HammingKernel": "substitutions",
-    "SubstitutionKernel": "substitutions, by a matrix",
-    "LetterSubsequenceKernel": "sub-sequences of letters",
-    "LetterNgramKernel": "n-grams of letters",
-    "LetterOneHotKernel": "letters at positions, each by itself",
-    "LetterHammingKernel": "substitutions of letters",
-}
-"""What kernels of a mixture compare, by their types."""
+from seqopt.utils.parameter_names import described_parameter
 
 LISTED_ERRORS = 12
 """Different error messages that are listed."""
@@ -246,7 +223,7 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
         known = [value for _, value in values if value is not None]
         if not known:
             continue
-        title, meaning = _titled(name, (run.model or {}).get("kernel_types"))
+        title, meaning = described_parameter(name, (run.model or {}).get("kernel_types"))
         curve = sparkline([value for _, value in values])
         parameters.append(
             {
@@ -260,17 +237,6 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
             }
         )
     return parameters
-
-
-def _titled(name: str, kernels: object) -> tuple[str, str]:
-    """What a parameter is called, and what it means; one of several kernels is called by what its kernel compares."""
-    found = re.fullmatch(r"kernels\[(\d+)\]\.(.+)", name)
-    if found is None:
-        return PARAMETERS.get(name, (name.replace("_", " "), ""))
-    number, own = int(found[1]), found[2]
-    title, meaning = ("weight", "share of its draws") if own == "weight" else _titled(own, None)
-    kind = str(kernels[number]) if isinstance(kernels, list) and number < len(kernels) else ""
-    return f"{KERNELS.get(kind, kind) or f'kernel {number + 1}'}: {title}", meaning
 
 
 def failures_of(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from seqopt.spaces.exact import ExactGene, ExactGenes, ExactRanking
 from seqopt.spaces.grammar_space import GrammarSpace
 from seqopt.spaces.local import LocalSpace
 from seqopt.spaces.parent_space import ParentSpace
-from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, Space, keys_at
+from seqopt.spaces.protocols import EvolvableSpace, PoolSpace, RestrictedSpace, Space, keys_at, left_out
 from seqopt.spaces.stored_pool import StoredPool
 from seqopt.spaces.template_space import TemplateSpace
 from seqopt.spaces.unconstrained import StringSpace
@@ -29,6 +29,7 @@ __all__ = [
     "LocalSpace",
     "ParentSpace",
     "PoolSpace",
+    "RestrictedSpace",
     "Space",
     "StoredPool",
     "StringSpace",
@@ -36,4 +37,5 @@ __all__ = [
     "as_space",
     "candidate_strings",
     "keys_at",
+    "left_out",
 ]

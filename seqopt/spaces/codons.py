@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
+from operator import contains
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,13 @@ class CodonSpace(LocalSpace):
             meaning = "is a stop codon" if amino_acid == STOP else f"codes for {amino_acid}"
             return f"{where} {meaning}, but residue {residue} is {self.protein[residue - 1]}"
         return "it does not code for the protein"
+
+    def _constrained(self, string: str) -> str | None:
+        codons = [string[place : place + 3] for place in range(0, len(string), 3)]
+        possible = self.frame.choices
+        if len(codons) != len(possible) or not all(map(contains, possible, codons)):
+            return None
+        return self._explained(string)
 
     def _broken(self, row: Population) -> str:
         bases = self._bases_of(row)

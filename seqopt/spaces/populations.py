@@ -151,6 +151,10 @@ class SequenceSpace(Shown, Configurable, ABC):
         """
         return Parents(self._population(strings), np.zeros(len(strings), dtype=np.bool_))
 
+    def _constrained(self, string: str) -> str | None:
+        """Which constraint leaves out a string that `_rows` does not know; `None` if it is none of this kind at all."""
+        return None
+
     def _broken(self, row: Population) -> str:
         """Which constraint a ``1 x W`` row breaks."""
         return "it breaks a constraint"
@@ -202,18 +206,30 @@ class SequenceSpace(Shown, Configurable, ABC):
         Raises:
             InputError: If ``string`` is not in the space; the message says why.
         """
+        if (reason := self.left_out(string)) is not None:
+            raise InputError(f"{_shown(string)} is not in the space: {reason}")
+        return self._normalised(string)
+
+    def left_out(self, string: str) -> str | None:
+        """Why the constraints of the space leave out ``string``; `None` if it is in the space.
+
+        Raises:
+            InputError: If the space cannot read it: of another length or with other symbols; the message says why.
+        """
         if not isinstance(string, str):
             raise InputError(f"expected a str, got {string!r} of type {type(string).__name__}")
         normalised = self._normalised(string)
         rows = self._rows([normalised])
         if rows is None:
+            if (constraint := self._constrained(normalised)) is not None:
+                return constraint
             raise InputError(f"{_shown(string)} is not in the space: {self._explained(normalised)}")
         if not self._allowed(rows)[0]:
-            raise InputError(f"{_shown(string)} is not in the space: {self._broken(rows)}")
+            return self._broken(rows)
         self.key(normalised)
         if self.accept is not None and not self.accept(normalised):
-            raise InputError(f"{_shown(string)} is not in the space: accept() refuses it")
-        return normalised
+            return "accept() refuses it"
+        return None
 
     def sample(self, n: int, rng: np.random.Generator) -> list[str]:
         """``n`` distinct random strings; fewer only if the space holds fewer.

@@ -80,6 +80,45 @@ class PoolSpace(Space, Protocol):
         ...
 
 
+@runtime_checkable
+class RestrictedSpace(Space, Protocol):
+    """A space that leaves out some of the strings that it can read: genes with a motif, variants with many mutations.
+
+    What was measured of such a string teaches a model as much as any other; it is only not suggested.
+    """
+
+    def left_out(self, string: str) -> str | None:
+        """Why a string is left out that the space can read; `None` if it is in the space.
+
+        Raises:
+            InputError: If the space cannot read it; the message says why.
+        """
+        ...
+
+
+def left_out(space: Space, string: str) -> str | None:
+    """Why a space leaves out a string from which a model of its strings can learn; `None` if it does not.
+
+    Args:
+        space: The space.
+        string: A string that was measured, or of which something is to be predicted.
+
+    Raises:
+        InputError: If it is not a string of the space, such as a gene of another protein; the message says why.
+
+    Example:
+        >>> from seqopt.spaces import CodonSpace
+        >>> left_out(CodonSpace("EF", forbidden=["GAATTC"]), "GAATTC")
+        "it holds 'GAATTC' at base 1"
+        >>> left_out(CodonSpace("EF", forbidden=["GAATTC"]), "GAGTTC")
+    """
+    if isinstance(space, RestrictedSpace):
+        return space.left_out(string)
+    if isinstance(space, EvolvableSpace):
+        space.from_string(string)
+    return None
+
+
 def keys_at(pool: PoolSpace, indices: npt.NDArray[np.int64] | None = None) -> Sequence[str]:
     """Keys of the candidates at ``indices``, or of all: without an object for each, where the pool can do without.
 

@@ -15,7 +15,7 @@ from seqopt.campaign.spaces import restored_space
 from seqopt.campaign.summary import summarize
 from seqopt.encoding import Alphabet, Encoder
 from seqopt.errors import InputError
-from seqopt.spaces import CandidateSet, GrammarSpace, Space, StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, Space, StringSpace
 from seqopt.spaces.candidate_set import LISTED
 from seqopt.utils.config import Configurable, described
 
@@ -175,3 +175,31 @@ def test_molecules_of_a_list_are_compared_by_their_parents_if_wanted(tmp_path: P
         assert "CC(=O)O" not in [row.string for row in opened.suggest(2)]
     with pytest.raises(InputError, match="CandidateSet was made without standardize"):
         Campaign.create(tmp_path / "b.seqopt", CandidateSet(salts), objective="y", standardize=True)
+
+
+def test_genes_that_constraints_leave_out_are_recorded_and_predicted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = CodonSpace("EFEFEF", forbidden=["GAATTC"])
+    outside = ["GAATTCGAATTCGAATTC", "GAATTCGAATTTGAATTT"]
+    (tmp_path / "old.csv").write_text("gene,y\n" + "".join(f"{gene},{i}\n" for i, gene in enumerate(outside, 8)))
+    with Campaign.create(tmp_path / "genes.seqopt", space, objective="y", batch_size=3) as campaign:
+        campaign.record("GAATTTGAATTTGAATTC", 7.0)
+        assert "one string is left out of the space: it holds 'GAATTC' at base 13; the model learns" in caplog.text
+        _, results = campaign.record_file(tmp_path / "old.csv", string_column="gene")
+        (said,) = [str(one) for one in results.warnings if "left out" in one.message]
+        assert "2 strings are left out of the space, the first because it holds 'GAATTC' at base 1;" in said
+        caplog.clear()
+        campaign.record("GAGTTTGAGTTTGAATTT", 1.0)
+        assert "left out" not in caplog.text
+        batch = campaign.suggest()
+        assert all(space.contains(one.string) for one in batch)
+        caplog.clear()
+        (found,) = campaign.predict(outside[:1])
+        assert (found.status, found.measured) == ("measured", 8.0)
+        assert "one string is left out of the space: it holds 'GAATTC' at base 1" in caplog.text
+        with pytest.raises(CampaignError, match="codes for W"):
+            campaign.record("GAATTTGAATTTGAATGG", 1.0)
+    with Campaign.open(tmp_path / "genes.seqopt") as campaign:
+        assert len(campaign.store.measurements()) == 4
+        assert all(space.contains(one.string) for one in campaign.suggest(2))

@@ -22,8 +22,9 @@ from seqopt.models.registry import mixture
 from seqopt.report import write_report
 from seqopt.report.html import value_label
 from seqopt.report.results import Run
-from seqopt.report.sections import KERNELS, LONGEST_TEXT, parameters_of, setting_text
+from seqopt.report.sections import LONGEST_TEXT, parameters_of, setting_text
 from seqopt.spaces import CodonSpace, StringSpace
+from seqopt.utils.parameter_names import KERNELS
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

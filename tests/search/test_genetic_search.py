@@ -385,3 +385,15 @@ class TestInTheOptimizer:
         with pytest.raises(InputError, match="'0021' is not in the space"):
             optimizer.tell(["0000", "0021"], [1.0, 2.0])
         assert len(optimizer.observations) == 0
+
+    def test_strings_that_constraints_leave_out_are_learned_from_and_not_suggested(self):
+        space = CodonSpace("EFEFEF", forbidden=["GAATTC"])
+        optimizer = Optimizer(space, initial=2, seed=1)
+        genes = ["GAATTCGAATTCGAATTC", "GAATTCGAATTTGAATTT", "GAGTTTGAGTTTGAGTTT", "GAGTTCGAGTTTGAATTT"]
+        optimizer.tell(genes, [9.0, 8.0, 1.0, 2.0])
+        assert [row.value for row in optimizer.observations.with_status("ok")] == [9.0, 8.0, 1.0, 2.0]
+        proposals = optimizer.ask(8)
+        assert all(map(space.contains, proposals))
+        assert not set(proposals) & set(genes)
+        with pytest.raises(InputError, match="codes for"):
+            optimizer.tell(["GAATTCGAATTCGAATGG"], [1.0])

@@ -16,7 +16,8 @@ from scipy.stats import chisquare
 from seqopt.encoding import Tokenizer
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
-from seqopt.spaces import CodonSpace
+from seqopt.spaces import CodonSpace, left_out
+from seqopt.spaces.specifications import NoRareCodons
 from seqopt.strings.genetic_codes import genetic_code
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -332,6 +333,35 @@ def test_why_a_gene_is_outside(gene: str, said: str) -> None:
     assert not space.contains(gene)
     with pytest.raises(InputError, match=said):
         space.from_string(gene)
+
+
+@pytest.mark.parametrize(
+    ("gene", "reason"),
+    [
+        ("GAATTTAAGATGTAA", None),
+        ("GAATTCAAAATGTAA", "it holds 'GAATTC' at base 1"),
+        ("GAATTTAAAATGTAA", "its GC content is 0.1333 (2 of 15), not between 0.2 and 0.4"),
+        ("GAGTTTAAGATGTAA", "accept() refuses it"),
+        ("gaauucaaaauguaa", "it holds 'GAATTC' at base 1"),
+    ],
+)
+def test_why_a_gene_of_the_protein_is_left_out(gene: str, reason: str | None) -> None:
+    space = CodonSpace("EFKM", stop="TAA", forbidden=["GAATTC"], gc=(0.2, 0.4), accept=lambda g: g != "GAGTTTAAGATGTAA")
+    assert space.left_out(gene) == left_out(space, gene) == reason
+    assert space.contains(gene) == (reason is None)
+
+
+def test_genes_that_cannot_be_read_are_not_left_out_but_refused() -> None:
+    space = CodonSpace("EFKM", stop="TAA", constraints=[NoRareCodons("e_coli", 0.3)])
+    assert "left out by a constraint" in str(space.left_out("GAATTTAAGATGTAA"))
+    for gene, said in {
+        "GAATTTAAAATGTAG": "is not the stop codon TAA",
+        "GAATTTAATATGTAA": "codes for N",
+        "GAATTTAAAATG": "it has 12 bases",
+        "GANTTTAAAATGTAA": "is not a base",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            space.left_out(gene)
 
 
 def test_a_long_protein_is_sampled_mutated_and_crossed() -> None:

@@ -132,3 +132,11 @@ def test_bad_input_is_named(arguments: tuple[object, ...], options: dict[str, ob
     with pytest.raises(InputError) as caught:
         ParentSpace(*arguments, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+def test_variants_with_more_mutations_are_left_out_and_those_of_another_length_refused() -> None:
+    space = ParentSpace("MKVLS", 2)
+    assert space.left_out("MKVLS") is None
+    assert space.left_out("MAAAS") == "it has 3 mutations, and at most 2 are allowed"
+    with pytest.raises(InputError, match="MKVL"):
+        space.left_out("MKVL")
