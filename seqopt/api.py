@@ -62,7 +62,7 @@ from seqopt.report.descriptions import describe_result
 from seqopt.scorers.limits import BatchLimits
 from seqopt.search import Search
 from seqopt.search.protocols import AnySpace
-from seqopt.spaces import CandidateSet, PoolSpace, Space, StoredPool, as_space, left_out
+from seqopt.spaces import CandidateSet, EvolvableSpace, PoolSpace, Space, StoredPool, as_space
 from seqopt.strategies import Design, ModelBased, MultiFidelity, Near, PlateSearch, Strategy
 from seqopt.strategies.initial import usual_beginning
 from seqopt.utils.arguments import checked_integer
@@ -775,7 +775,8 @@ def _read_known(
     def identify(string: str) -> str:
         try:
             key = space.key(string)
-            left_out(space, string)  # refuses what it cannot read
+            if isinstance(space, EvolvableSpace):
+                space.from_string(string)  # the files of the best hold what is known, too
         except InputError as error:
             raise InputError(f"{error}{hint_at_parent(string, parent, space.kind)}") from error
         for message in strategy.unsupported([key]).values():

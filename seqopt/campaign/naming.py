@@ -397,7 +397,8 @@ class Naming:
 
     def describe_left_out(self, strings: Iterable[str]) -> str:
         """Which strings constraints leave out of the space, and why; empty if none."""
-        reasons = [reason for string in strings if (reason := self.left_out(string)) is not None]
+        distinct = dict.fromkeys(strings)
+        reasons = [reason for string in distinct if (reason := self.left_out(string)) is not None]
         if not reasons:
             return ""
         if len(reasons) == 1:

@@ -19,6 +19,7 @@ from seqopt.campaign.results import check_entries, read_results
 from seqopt.campaign.rows import Censoring, Measurement
 from seqopt.campaign.units import conversion_to, converted
 from seqopt.errors import InputError, SeqoptError
+from seqopt.utils.losses import is_lost
 
 if TYPE_CHECKING:
     from seqopt.campaign.campaign import Campaign
@@ -116,7 +117,8 @@ class Recorder:
 
     def _with_left_out(self, results: Results) -> Results:
         """Results, with a warning of strings that constraints leave out of the space."""
-        if not (said := self.naming.describe_left_out(row.string for row in results.records)):
+        learned = (row.key for row in results.records if not is_lost(row.failure))
+        if not (said := self.naming.describe_left_out(learned)):
             return results
         remark = Remark(f"{said}; the model learns from what is left out, but does not suggest it", results.source)
         return replace(results, warnings=(*results.warnings, remark))

@@ -258,7 +258,12 @@ class Revising:
             raise InputError(f"retry_failed takes a list of names: retry_failed([{names!r}])")
         wanted = None if names is None else [self._naming.called(name) for name in names]
         state = self.store.state
-        again = self._replated(retried(self.store, wanted))
+        again = retried(self.store, wanted)
+        if wanted is None:
+            again = [row for row in again if self._naming.left_out(row.string) is None]
+            if not again:
+                raise CampaignError("what failed is left out of the space: name what is to be suggested all the same")
+        again = self._replated(again)
         # What the library says of them by now, such as the price.
         labels = self._labels([row.string for row in again])
         new = [

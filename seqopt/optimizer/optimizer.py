@@ -397,6 +397,9 @@ class Optimizer(Tabulated):
         if isinstance(self.space, PoolSpace):
             # Candidates may have been removed since.
             found = [one for one in found if self.space.index_of(one.key) is not None]
+        elif isinstance(self.space, EvolvableSpace):
+            # What constraints leave out was measured on its own account.
+            found = [one for one in found if self.space.contains(one.key)]
         return found
 
     def missed(self) -> str:

@@ -189,7 +189,7 @@ def gc_fraction(gene: str) -> float:
         >>> gc_fraction("ATGC")
         0.5
     """
-    return (gene.count("G") + gene.count("C")) / len(gene)
+    return sum(gene.upper().count(base) for base in "GC") / len(gene)
 
 
 def fasta(records: Iterable[tuple[str, str]]) -> str:

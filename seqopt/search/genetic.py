@@ -30,6 +30,9 @@ Individual = TypeVar("Individual")
 PARENTS_KEPT = 10
 """Evaluated strings of largest predicted mean that a seeded search starts from."""
 
+LOOKED_AT = 1000
+"""Evaluated strings among which those are looked for where the best lie outside the space."""
+
 MUTANTS = 5
 """Mutants of each of them in the first population."""
 
@@ -154,6 +157,9 @@ class GeneticSearch(Configurable):
         """Up to ``n`` distinct strings with keys outside ``excluded``; see `seqopt.search.Search`."""
         wanted = self.seeded or getattr(space, "accept", None) is not None
         evaluated = self._parents(space, scoring.incumbents(PARENTS_KEPT)) if wanted else []
+        if wanted and not evaluated:
+            # The best that were measured may lie outside the space; others need not.
+            evaluated = self._parents(space, scoring.incumbents(LOOKED_AT))[:PARENTS_KEPT]
         individuals = self._first(space, evaluated, rng)
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
         without = scoring.unsupported(keys)

@@ -203,3 +203,12 @@ def test_genes_that_constraints_leave_out_are_recorded_and_predicted(
     with Campaign.open(tmp_path / "genes.seqopt") as campaign:
         assert len(campaign.store.measurements()) == 4
         assert all(space.contains(one.string) for one in campaign.suggest(2))
+        # What is lost or failed is not suggested again, unless somebody names it.
+        caplog.clear()
+        campaign.record("GAATTCGAGTTTGAATTT", failure="lost: dropped")
+        assert "left out" not in caplog.text
+        assert all(space.contains(one.string) for one in campaign.suggest(1, more=True))
+        campaign.record("GAATTCGAGTTCGAATTT", failure="insoluble")
+        with pytest.raises(CampaignError, match="what failed is left out of the space"):
+            campaign.retry_failed()
+        assert [one.string for one in campaign.retry_failed(["GAATTCGAGTTCGAATTT"])] == ["GAATTCGAGTTCGAATTT"]

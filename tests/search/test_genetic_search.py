@@ -1,5 +1,7 @@
 """Genetic search against enumeration of small spaces, and what it promises of every population."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -397,3 +399,31 @@ class TestInTheOptimizer:
         assert not set(proposals) & set(genes)
         with pytest.raises(InputError, match="codes for"):
             optimizer.tell(["GAATTCGAATTCGAATGG"], [1.0])
+
+    def test_what_was_lost_of_strings_that_are_left_out_is_not_suggested_again(self):
+        space = CodonSpace("EFEFEF", forbidden=["GAATTC"])
+        optimizer = Optimizer(space, initial=2, seed=1)
+        optimizer.tell(["GAGTTTGAGTTTGAGTTT", "GAGTTCGAGTTTGAATTT"], [1.0, 2.0])
+        lost = ["GAATTCGAATTCGAATTC", "GAGTTTGAATTTGAGTTT"]
+        optimizer.tell(lost, [math.nan] * 2, errors=["lost: dropped"] * 2)
+        proposals = list(optimizer.ask(3))
+        assert proposals[0] == lost[1]
+        assert all(map(space.contains, proposals))
+
+    def test_parents_are_those_in_the_space_where_the_best_are_left_out(self):
+        free, space = CodonSpace("EF" * 8), CodonSpace("EF" * 8, forbidden=["GAATTC"])
+        rng = np.random.default_rng(0)
+        outside = [gene for gene in free.sample(200, rng) if not space.contains(gene)][:30]
+        inside = space.sample(5, rng)
+        found = []
+
+        class Recording(GeneticSearch):
+            def _first(self, space, evaluated, rng):
+                found.append(evaluated)
+                return super()._first(space, evaluated, rng)
+
+        gp = StringGP(encoder=space.encoder)
+        gp.fit([*outside, *inside], [9.0] * 30 + [1.0, 2.0, 3.0, 4.0, 5.0], rng=rng)
+        suggest(Recording(population=20, evolutions=2), 1, space, gp, LogExpectedImprovement())
+        assert found
+        assert all(set(parents) == set(inside) for parents in found)

@@ -162,6 +162,8 @@ def _what_becomes(campaign: Campaign, row: Measurement) -> str:
     listed = campaign.store.settings.pool is not None
     if listed and getattr(campaign.space, "index_of", lambda _: 0)(row.key) is None:
         return "lost; it is no candidate, so that it is not suggested again"
+    if not listed and not campaign.space.contains(row.key):
+        return "lost; constraints leave it out of the space, so that it is not suggested again"
     return "lost: it will be suggested again"
 
 
