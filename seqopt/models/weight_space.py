@@ -242,17 +242,28 @@ class WeightSpaceGP:
         eigenvalues = np.maximum(eigenvalues, 0.0)
         squares = np.square(vectors.T @ self._targets)
 
-        def loss(logarithms: FloatArray) -> float:
+        def loss(logarithms: FloatArray) -> tuple[float, FloatArray]:
             scale, noise = np.exp(logarithms)
             spectrum = scale * eigenvalues + noise + least
-            density = -0.5 * float(np.sum(squares / spectrum + np.log(spectrum)))
-            for value, (centre, width) in zip(logarithms, (SCALE_PRIOR, NOISE_PRIOR), strict=True):
-                density -= 0.5 * float((value - centre) / width) ** 2
-            return -density
+            value = 0.5 * float(np.sum(squares / spectrum + np.log(spectrum)))
+            slopes = 0.5 * (1.0 / spectrum - squares / spectrum**2)
+            gradient = np.array([scale * float(slopes @ eigenvalues), noise * float(slopes.sum())])
+            for place, (centre, width) in enumerate((SCALE_PRIOR, NOISE_PRIOR)):
+                distance = float(logarithms[place] - centre) / width
+                value += 0.5 * distance**2
+                gradient[place] += distance / width
+            return value, gradient
 
         bounds = [(-6.0, 6.0), (-12.0, 3.0)]
+        # As far as numbers go: where it ends shall not depend on how the same products were rounded.
+        options = {"ftol": 0.0, "gtol": 1e-9}
         found = min(
-            (optimize.minimize(loss, np.array([0.0, start]), method="L-BFGS-B", bounds=bounds) for start in STARTS),
+            (
+                optimize.minimize(
+                    loss, np.array([0.0, start]), method="L-BFGS-B", jac=True, bounds=bounds, options=options
+                )
+                for start in STARTS
+            ),
             key=lambda one: float(one.fun),
         )
         scale, noise = np.exp(found.x)
