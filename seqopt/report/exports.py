@@ -186,8 +186,8 @@ def gc_fraction(gene: str) -> float:
     """Fraction of the letters that are G or C.
 
     Example:
-        >>> gc_fraction("ATGC")
-        0.5
+        >>> gc_fraction("ATGC"), gc_fraction("augc")
+        (0.5, 0.5)
     """
     return sum(gene.upper().count(base) for base in "GC") / len(gene)
 

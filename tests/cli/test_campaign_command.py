@@ -97,6 +97,14 @@ def test_what_genes_are_kept_to_is_said_when_a_campaign_begins(capsys: pytest.Ca
     assert "kept to" not in capsys.readouterr().out
 
 
+def test_a_lost_result_of_a_gene_that_is_left_out_does_not_bring_it_back(capsys: pytest.CaptureFixture[str]) -> None:
+    run("new", "gene", "--protein", "EFEFEF", "--avoid", "EcoRI", "--objective-name", "y", "--batch", "2")
+    run("record", "GAATTCGAGTTTGAATTT", "--lost", "robot")
+    assert "constraints leave it out of the space, so that it is not suggested again" in capsys.readouterr().out
+    run("record", "GAGTTTGAGTTTGAATTT", "--lost", "robot")
+    assert "it will be suggested again" in capsys.readouterr().out
+
+
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     def refused(message: str, *words: str) -> None:
         run(*words, fails=True)
