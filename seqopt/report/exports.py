@@ -62,9 +62,10 @@ def write_genes(
             "name": [f"{identifier}_{rank}" for rank in best.index + 1],
             "value": best["value"],
             **{term.column: best[term.column] for term in terms_of(run.settings) if term.column in best},
-            "gc": [round(gc_fraction(gene), 4) for gene in best["string"]],
+            "gc": [round(gc_fraction(gene), 4) for gene in best["key"]],
             **_origin(best),
-            "gene": best["string"],
+            # As all genes are written, in whatever case or letters a known one was given.
+            "gene": best["key"],
         }
     )
     if rna:
@@ -103,7 +104,7 @@ def write_best_genes(
             continue
         run = read_run(run_folder)
         for row in ranked(run.evaluations, run.direction).head(1).to_dict("records"):
-            gene = row["string"].translate(TO_RNA) if rna else row["string"]
+            gene = row["key"].translate(TO_RNA) if rna else row["key"]
             records.append((f"{_word(name)} {_measured(run, row['value'])}", gene))
             rows.append(
                 {

@@ -300,6 +300,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     Example:
         >>> differences({"part": {"type": "K", "order": 3}}, {"part": {"type": "K", "order": 4}})
         ['part.order was 3, is now 4']
+        >>> differences({"parts": [{"type": "K"}, {"order": 3}]}, {"parts": [{"type": "K"}, {"order": 4}]})
+        ['parts[2].order was 3, is now 4']
         >>> differences({"protein": 40 * "MK"}, {"protein": 39 * "MK" + "MR"})[0].split(", is now ")[1]
         "'MKMKMKMKMKMKMKMK'... (80 characters; another from 80 on)"
     """
@@ -315,6 +317,9 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str) -> Ite
             continue
         if all(value is None or isinstance(value, Mapping) for value in (before, after)):
             yield from _changes(before or {}, after or {}, f"{prefix}{name}.")
+        elif _are_parts(before) and _are_parts(after) and len(before) == len(after):
+            for number, (one, other) in enumerate(zip(before, after, strict=True), start=1):
+                yield from _changes(one, other, f"{prefix}{name}[{number}].")
         else:
             yield f"{prefix}{name}", before, after
 
@@ -334,6 +339,10 @@ def _shown(value: Any, remark: str = "") -> str:
     if isinstance(value, str):
         return f"{value[:16]!r}... ({len(value):,} characters{remark})"
     return f"{text[:24]}... ({len(value):,} items{remark})" if isinstance(value, list | dict) else f"{text[:24]}..."
+
+
+def _are_parts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 
 def _is_list(value: object) -> bool:

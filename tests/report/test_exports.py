@@ -43,6 +43,14 @@ def test_genes_are_ranked_by_the_direction_without_failures(
     assert f">my_gene_{order.index('ATGGCC') + 1} rank={order.index('ATGGCC') + 1} mfe=1.25 kcal/mol\nATGGCC\n" in text
 
 
+def test_genes_are_written_alike_however_they_were_given(make_run: MakeRun) -> None:
+    folder = make_run([{"string": "auggcc", "key": "ATGGCC", "value": 2.0}, {"string": "ATGGCA", "value": 1.0}])
+    assert write_genes(folder, "p")["gene"].tolist() == ["ATGGCC", "ATGGCA"]
+    assert "auggcc" not in (folder / "genes.fasta").read_text() + (folder / "genes.csv").read_text()
+    assert write_genes(folder, "p", rna=True)["gene"].tolist() == ["AUGGCC", "AUGGCA"]
+    assert write_best_genes(folder, [("p", folder)])["gene"].tolist() == ["ATGGCC"]
+
+
 def test_long_genes_are_wrapped(make_run: MakeRun) -> None:
     gene = "ATG" * 41
     folder = make_run([{"string": gene, "value": 1.0}])

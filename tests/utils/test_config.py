@@ -171,6 +171,12 @@ def test_a_subclass_is_written_down_only_with_all_that_it_takes() -> None:
         ({"a": 1}, {"b": 2}, ["a was 1, is now None", "b was None, is now 2"]),
         ({"p": {"type": "A", "x": 1}}, {"p": {"type": "B", "y": 2}}, ["p.type was 'A', is now 'B'"]),
         ({"p": {"type": "A", "x": 1}}, {}, ["p.type was 'A', is now None"]),
+        (
+            {"k": [{"type": "A", "x": 1}, {"type": "B", "x": 1}]},
+            {"k": [{"type": "A", "x": 2}, {"type": "C", "x": 2}]},
+            ["k[1].x was 1, is now 2", "k[2].type was 'B', is now 'C'"],
+        ),
+        ({"k": [{"x": 1}]}, {"k": [{"x": 1}, {"x": 2}]}, ["k was [{'x': 1}], is now [{'x': 1}, {'x': 2}]"]),
         ({"p": {"x": 1}}, {"p": "A"}, ["p was {'x': 1}, is now 'A'"]),
         ({"p": {"type": "A", "f": None}}, {"p": {"type": "A", "f": "g", "custom": True}}, ["p.f was None, is now 'g'"]),
         (
