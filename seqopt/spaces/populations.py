@@ -231,6 +231,37 @@ class SequenceSpace(Shown, Configurable, ABC):
             return "accept() refuses it"
         return None
 
+    def near_left_out(self, string: str, n: int, rng: np.random.Generator) -> list[str]:
+        """Up to ``n`` distinct strings of the space that differ little from one that its constraints leave out.
+
+        What breaks a constraint is repaired; where that is not enough, the string is mutated first, again and again.
+
+        Args:
+            string: A string of which `left_out` says why it is left out.
+            n: How many at most.
+            rng: The only source of randomness.
+
+        Returns:
+            None, where the space does not know the string, or nothing was found.
+
+        Example:
+            >>> from seqopt.spaces import CodonSpace
+            >>> space = CodonSpace("MEFK", forbidden=["GAATTC"])
+            >>> sorted(space.near_left_out("ATGGAATTCAAA", 3, np.random.default_rng(0)))
+            ['ATGGAATTTAAA', 'ATGGAGTTCAAA', 'ATGGAGTTTAAA']
+        """
+        rows = self._rows([self._normalised(string)])
+        if rows is None or not n:
+            return []
+        found: dict[str, None] = {}
+        changed = np.repeat(rows, n, axis=0)
+        for _ in range(MOVE_ATTEMPTS):
+            found.update(dict.fromkeys(self._accepted(self._repaired(changed, rng))))
+            if len(found) >= n:
+                break
+            changed = self._changed(changed, rng)
+        return list(found)[:n]
+
     def sample(self, n: int, rng: np.random.Generator) -> list[str]:
         """``n`` distinct random strings; fewer only if the space holds fewer.
 

@@ -95,6 +95,10 @@ class RestrictedSpace(Space, Protocol):
         """
         ...
 
+    def near_left_out(self, string: str, n: int, rng: np.random.Generator) -> list[str]:
+        """Up to ``n`` distinct strings of the space that differ little from one that is left out."""
+        ...
+
 
 def left_out(space: Space, string: str) -> str | None:
     """Why a space leaves out a string from which a model of its strings can learn; `None` if it does not.

@@ -13,7 +13,7 @@ from seqopt.errors import InputError
 from seqopt.models import DistanceMean, PlannedSurrogate, Surrogate, lead_distance, resolve_surrogate, with_mean
 from seqopt.models.distance_mean import Neighbourhood
 from seqopt.search import Proposal
-from seqopt.spaces import EvolvableSpace, PoolSpace, Space, keys_at
+from seqopt.spaces import EvolvableSpace, PoolSpace, RestrictedSpace, Space, keys_at, left_out
 from seqopt.strategies.protocols import SearchState
 from seqopt.strategies.random import filled_up
 from seqopt.utils.config import Configurable
@@ -178,17 +178,15 @@ def _some(pool: PoolSpace, rng: np.random.Generator) -> npt.NDArray[np.int64]:
 def _changed(space: Space, lead: str, mean: Neighbourhood, count: int, rng: np.random.Generator) -> list[str]:
     """Keys of strings that a space generates near a lead, each once, without the lead itself.
 
+    A lead that the constraints of the space leave out, such as a gene with a site that is to go, is repaired first.
+
     Raises:
-        InputError: If the lead is not a string of the space.
+        InputError: If the lead is not a string of the space, or is left out and nothing near it is in the space.
     """
     if not isinstance(space, EvolvableSpace) or not lead:
         return list(dict.fromkeys(space.key(string) for string in space.sample(ROUNDS * count, rng)))
-    try:
-        individual = space.from_string(lead)
-    except InputError as error:
-        raise InputError(f"the lead {lead!r} is not a string of the space: {error}") from error
-    known: dict[str, Any] = {}
-    parents = [individual] * count
+    starts, known = _starts(space, lead, count, rng)
+    parents = starts
     for _ in range(ROUNDS):
         children = space.mutate(parents, rng)
         keys = [space.key(string) for string in space.to_strings(children)]
@@ -202,9 +200,31 @@ def _changed(space: Space, lead: str, mean: Neighbourhood, count: int, rng: np.r
         if len(near) > count:
             break
         # One change more, from what is near, or from the lead again.
-        parents = [near[int(place)] for place in rng.integers(len(near), size=count)] if near else [individual] * count
+        parents = [near[int(place)] for place in rng.integers(len(near), size=count)] if near else starts
     own = space.key(lead)
     return [key for key in known if key != own]
+
+
+def _starts(
+    space: EvolvableSpace[Any], lead: str, count: int, rng: np.random.Generator
+) -> tuple[list[Any], dict[str, Any]]:
+    """``count`` individuals to change: the lead, or strings like it where it is left out; and those, which are near, too."""
+    try:
+        reason = left_out(space, lead)
+    except InputError as error:
+        raise InputError(f"the lead is no string of the space: {error}") from error
+    if reason is None or not isinstance(space, RestrictedSpace):
+        return [space.from_string(lead)] * count, {}
+    allowed = space.near_left_out(lead, count, rng)
+    if not allowed:
+        raise InputError(
+            f"the lead {lead!r} is left out: {reason}; and nothing like it was found that is not: choose another lead, "
+            "or relax what is forbidden"
+        )
+    individuals = [space.from_string(string) for string in allowed]
+    return [individuals[place % len(allowed)] for place in range(count)], dict(
+        zip((space.key(string) for string in allowed), individuals, strict=True)
+    )
 
 
 def _up(number: float) -> float:

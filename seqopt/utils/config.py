@@ -16,7 +16,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 from seqopt.errors import InputError
 
@@ -341,7 +341,7 @@ def _shown(value: Any, remark: str = "") -> str:
     return f"{text[:24]}... ({len(value):,} items{remark})" if isinstance(value, list | dict) else f"{text[:24]}..."
 
 
-def _are_parts(value: object) -> bool:
+def _are_parts(value: object) -> TypeGuard[list[Mapping[str, Any]]]:
     return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 

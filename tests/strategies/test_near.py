@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seqopt import CandidateSet, Near, Optimizer, StringSpace, maximize, minimize
+from seqopt import CandidateSet, CodonSpace, Near, Optimizer, StringSpace, maximize, minimize
 from seqopt.campaign import Campaign
 from seqopt.errors import InputError, RunFolderError
 from seqopt.models import StringGP
@@ -125,6 +125,36 @@ def test_a_campaign_keeps_its_lead(tmp_path) -> None:
         assert second.to_pandas()["distance_from_lead"].notna().all()
 
 
+LEFT_OUT = "ATGGAATTCAAAGGTACTCTTCTTCGTTCTTGG"
+"""A gene with the site of EcoRI."""
+
+
+def test_a_search_near_a_lead_that_is_left_out_begins_with_what_is_allowed(tmp_path) -> None:
+    space = CodonSpace("MEFKGTLLRSW", forbidden=["GAATTC"])
+    assert space.left_out(LEFT_OUT) == "it holds 'GAATTC' at base 4"
+    mean = Near(LEFT_OUT, 4).mean(space)
+    result = maximize(
+        lambda genes: [gene.count("C") for gene in genes], space, near=Near(LEFT_OUT, 4), initial=12, budget=4
+    )
+    begun = result.evaluations["string"][:12].tolist()
+    assert all(space.contains(gene) for gene in result.evaluations["string"])
+    assert len(set(begun)) == 12
+    assert mean.distances(begun).max() <= 4
+    with Campaign.create(tmp_path / "a.seqopt", space, objective="yield", near=Near(LEFT_OUT, 4)) as campaign:
+        suggested = campaign.suggest(6).to_pandas()
+    assert suggested["distance_from_lead"].between(1, 4).all()
+
+
+def test_what_is_like_a_string_that_is_left_out_by_accept() -> None:
+    space = StringSpace("AB", 12, kind="text", accept=lambda string: string.count("B") >= 3)
+    found = space.near_left_out(12 * "A", 50, np.random.default_rng(0))
+    assert len(set(found)) == 50
+    assert all(space.contains(string) for string in found)
+    # Mutations that are not yet enough are kept, so that three of them are soon together.
+    assert np.mean([string.count("B") for string in found]) < 5
+    assert space.near_left_out("AB", 5, np.random.default_rng(0)) == []
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -138,9 +168,13 @@ def test_a_campaign_keeps_its_lead(tmp_path) -> None:
         (lambda: Near("AAA", 0.5).surrogate("ssk", StringSpace("AB", 3, kind="text")), "within 0.5 .* lies at 1;"),
         (
             lambda: Near("XYZ", 1).surrogate("ssk", StringSpace("AB", 3, kind="text")),
-            "'XYZ' is not a string of the",
+            "the lead is no string of the space: 'XYZ'",
         ),
         (lambda: Near(LEAD, 1).surrogate("ssk", CandidateSet([LEAD], kind="text")), "no candidate but the lead"),
+        (
+            lambda: Near("AAA", 1).surrogate("ssk", StringSpace("AB", 3, kind="text", accept=lambda _: False)),
+            r"'AAA' is left out: accept\(\) refuses it; and nothing like it was found",
+        ),
         (lambda: Near(LEAD, 1, "tanimoto").surrogate("ssk", POOL), "compares molecules"),
     ],
 )

@@ -451,9 +451,13 @@ def new(
         each = f"; on each: {listed}" if listed else ""
         console.print(escape(f"measured on plates of {rules.size} wells{each}; what counts is what all have in common"))
     if near is not None:
+        from seqopt.spaces import RestrictedSpace
+
         mean = lead_of(kept)
         lead = near.lead if mean is None else getattr(mean.distance, "lead", near.lead)
         console.print(escape(f"searched within {near.radius:g} of {lead}, further if it pays"))
+        if isinstance(searched, RestrictedSpace) and (reason := searched.left_out(lead)) is not None:
+            console.print(escape(f"the lead itself is left out: {reason}; it is not suggested"))
     if filters:
         console.print(f"suggested is only: {escape('; '.join(filters))}")
     if computed is not None:
