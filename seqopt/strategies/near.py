@@ -208,7 +208,7 @@ def _changed(space: Space, lead: str, mean: Neighbourhood, count: int, rng: np.r
 def _starts(
     space: EvolvableSpace[Any], lead: str, count: int, rng: np.random.Generator
 ) -> tuple[list[Any], dict[str, Any]]:
-    """``count`` individuals to change: the lead, or strings like it where it is left out; and those, which are near, too."""
+    """``count`` individuals to change: the lead, or strings like it where it is left out; and those, by their keys."""
     try:
         reason = left_out(space, lead)
     except InputError as error:
