@@ -114,6 +114,9 @@ TASKS: Mapping[str, Task] = {
 AUTOENCODER_OF_MOLECULES = "molecules-symbols-long"
 """The model of molecules that searches use: the best of all at bringing molecules back."""
 
+GRAMMAR_AUTOENCODER_OF_MOLECULES = "molecules-grammar-short"
+"""The best of those on the rules of a grammar."""
+
 FIELDS = ("task",)
 """What tells runs apart."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seqopt.campaign.errors import CampaignError
 from seqopt.errors import InputError
 from seqopt.utils.arguments import checked_integer
 
@@ -50,15 +51,16 @@ class Inquiring:
         A model is fitted, as for a suggestion; nothing is written.
 
         Args:
-            strings: Strings of the kind that is searched, identifiers of the library or, where a parent is known, names
-                of variants.
+            strings: Strings of the kind that is searched, names of suggestions, identifiers of the library or, where a
+                parent is known, names of variants.
 
         Returns:
             In their order, for each the central prediction, the central 90 % of a measurement and of the true value in
             the user's units, whether it was measured already, and the nearest measured string.
 
         Raises:
-            InputError: For strings that are not valid; it says which and why.
+            InputError: For strings that are not valid, or the name of a suggestion that there is not; it says which and
+                why.
             ModelError: Before two values have been recorded, or if the campaign has no model.
 
         Example:
@@ -85,10 +87,9 @@ class Inquiring:
         found, wrong = [], []
         for number, what in enumerate(strings, 1):
             try:
-                owned = self._naming.owned(what)
-                string = owned or self._naming.string_of(what)
-                found.append((string, self._naming.key(string), None if owned is None else what))
-            except InputError as error:
+                string, identifier = self._meant(what)
+                found.append((string, self._naming.key(string), identifier))
+            except (InputError, CampaignError) as error:
                 wrong.append(f"string {number} of {len(strings)}: {error}")
         if wrong:
             further = "; and others" if len(wrong) > SHOWN else ""
@@ -97,6 +98,16 @@ class Inquiring:
             logger.warning("%s", said)
         rows = predict(self.session().optimizer, [one[0] for one in found], [one[1] for one in found])
         return PredictedStrings(self._identified(rows, [one[2] for one in found]), self.store.settings)
+
+    def _meant(self, what: str) -> tuple[str, str | None]:
+        """The string that is meant, and what its owner calls it, where it was named."""
+        if not isinstance(what, str):
+            raise InputError(f"{what!r} is no string")
+        if (suggestion := self._naming.suggestion(what)) is not None:
+            return suggestion.string, suggestion.identifier
+        if (owned := self._naming.owned(what)) is not None:
+            return owned, what
+        return self._naming.called(what), None
 
     def predict_file(self, path: str | os.PathLike[str], *, column: str | None = None) -> PredictedStrings:
         """What is predicted of the strings of a file; of equal ones the first is taken.

@@ -97,6 +97,12 @@ def test_strings_are_named_where_they_are_wrong_and_identifiers_understood(campa
         campaign.predict("CCO")
     (row,) = campaign.predict(["CPD-007"])
     assert (row.identifier, row.string) == ("CPD-007", SMILES[7])
+    suggestion = campaign.store.suggestions()[-1]
+    by_name, by_string = campaign.predict([suggestion.name]), campaign.predict([suggestion.string])
+    assert [row.predicted for row in by_name] == [row.predicted for row in by_string]
+    assert (by_name[0].key, by_name[0].identifier) == (suggestion.key, suggestion.identifier)
+    with pytest.raises(InputError, match=r"string 2 of 2: there is no suggestion 'B99-01'"):
+        campaign.predict(["CCO", "B99-01"])
     assert campaign.predict([]) == []
 
 

@@ -86,11 +86,11 @@ def autoencoder(part: Part, model: Autoencoder) -> StringVAE:
     Raises:
         InputError: If it has not been trained on this machine; see `seqopt.bench.vae`.
     """
-    from seqopt.bench.vae import AUTOENCODER_OF_MOLECULES, load_model
+    from seqopt.bench.vae import AUTOENCODER_OF_MOLECULES, GRAMMAR_AUTOENCODER_OF_MOLECULES, load_model
 
     if part != "molecules":
         return load_model(f"expressions-20-{model}")
-    return load_model(AUTOENCODER_OF_MOLECULES if model == "character" else "molecules-grammar")
+    return load_model(AUTOENCODER_OF_MOLECULES if model == "character" else GRAMMAR_AUTOENCODER_OF_MOLECULES)
 
 
 def _latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]:

@@ -24,7 +24,11 @@ LISTED = 40
 """Rows of a table in the terminal."""
 
 Strings = Annotated[
-    list[str], typer.Argument(metavar="FILE|STRING...", help="A file as for --pool, or strings, such as SMILES.")
+    list[str],
+    typer.Argument(
+        metavar="FILE|STRING...",
+        help="A file as for --pool, or strings, such as SMILES, or names of suggestions such as B03-07.",
+    ),
 ]
 Column = Annotated[str | None, typer.Option(help="Column of the strings in a file, if not recognised.")]
 Out = Annotated[Path | None, typer.Option(help="Write the whole table: .csv or .tsv.")]
