@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
@@ -55,6 +55,7 @@ from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE,
 from seqopt.models.stacking import independent_densities, leave_one_out_densities, stacking_weights
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
+from seqopt.utils.parameter_names import KERNELS
 
 logger = logging.getLogger(__name__)
 
@@ -260,6 +261,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._weights = weights
         self._null = float(null)
         self._doubt = 0.0
+        self._said: tuple[str, ...] = ()
         self._length: int | None = None
         self._mean_std = float(mean_std)
         self.draws = int(draws)
@@ -522,9 +524,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             raise InputError(
                 f"strings have {min(lengths)} to {max(lengths)} symbols, and each kernel needs equal numbers"
             )
-        for kernel, fits in zip(self._kernels, taken, strict=True):
-            if not fits:
-                logger.info("%s compares strings of one length, and takes no part", type(kernel).__name__)
+        self._say_left_out([kernel for kernel, fits in zip(self._kernels, taken, strict=True) if not fits], lengths)
         own_noise = (0, 1) if self.levels is None else (self._reference, self.levels.count)
         densities = [
             LogPosterior(kernel, encoded, targets, known, self._mean_std, sides, numbers, *own_noise) if fits else None
@@ -572,6 +572,19 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         for one in self._diagnostics:
             if message := one.warning:
                 logger.warning("%s", message)
+
+    def _say_left_out(self, kernels: Sequence[gpytorch.kernels.Kernel], lengths: Collection[int]) -> None:
+        """Which kernels cannot compare the strings that were measured: once, until others cannot."""
+        names = tuple(type(kernel).__name__ for kernel in kernels)
+        if names and names != self._said:
+            least, most = min(lengths), max(lengths)
+            have = f"the measured strings have {least} {f'to {most} ' if most > least else ''}symbols"
+            if least == most and self._needed_length is not None:
+                needed = str(self._needed_length) if self._needed_length > 0 else "various numbers of symbols"
+                have += f", those to predict {needed}"
+            what = "; ".join(KERNELS.get(name, name) for name in names)
+            logger.warning("kernels that compare position by position take no part (%s): %s", what, have)
+        self._said = names
 
     def _resampled(self, weights: Numbers, offset: float) -> npt.NDArray[np.intp]:
         """Systematic resampling: places of equally spaced points in the cumulated weights, with one random offset."""

@@ -55,6 +55,7 @@ from seqopt.scorers.limits import BatchLimits, OpenBatch
 from seqopt.search import Proposal, Search
 from seqopt.search.protocols import AnySpace, PartsCheckedSearch, SomeSearch
 from seqopt.spaces import EvolvableSpace, PoolSpace, Space, as_space, left_out
+from seqopt.spaces.populations import ENUMERATION_LIMIT
 from seqopt.strategies import Design, InitialDesign, ModelBased, SearchState, Strategy
 from seqopt.strategies.protocols import CheckedStrategy, takes_censored, takes_yes_no, unlearnable
 from seqopt.utils.arguments import checked_integer
@@ -351,10 +352,14 @@ class Optimizer(Tabulated):
                     f"nothing is left to suggest within the limits of a batch ({self.limits.describe()})"
                 )
             seen, waiting = len(self.observations.seen), len(self.observations.pending)
-            raise ExhaustedError(
-                f"nothing is left to suggest: {seen:,} strings are known or suggested already"
-                + (f", {waiting:,} of which await a result" if waiting else "")
-            )
+            known = f"{seen:,} strings are known or suggested already"
+            known += f", {waiting:,} of which await a result" if waiting else ""
+            if self._accepts_some:
+                raise ExhaustedError(
+                    f"no further string was found that accept() takes ({known}): relax it, give a space that holds "
+                    "fewer others, or tell of more strings that it takes, which the search grows from"
+                )
+            raise ExhaustedError(f"nothing is left to suggest: {known}")
         self._check(proposals)
         if self.limits is not None and len(proposals) < n:
             logger.warning(
@@ -363,6 +368,8 @@ class Optimizer(Tabulated):
                 n,
                 self.limits.describe(),
             )
+        elif len(proposals) < n and self._accepts_some:
+            logger.warning("only %d of %d new strings were found that accept() takes", len(proposals), n)
         self._asks += 1
         # A fit begins where the last one ended: what is predicted from now on is what the same search, restored, says.
         self._fitted = None
@@ -411,6 +418,12 @@ class Optimizer(Tabulated):
             return hits_missed(tried_rows(self.observations.rows))
         found = latest(judged_rows(self.observations.rows), self.outcome.sign)
         return found.warning(learned=isinstance(self.transform, LearnedTransform))
+
+    @property
+    def _accepts_some(self) -> bool:
+        """Whether the space may hold strings that were not found: its accept() is known by trying only."""
+        tried = getattr(self.space, "accept", None) is not None
+        return tried and getattr(self.space, "size", math.inf) > ENUMERATION_LIMIT
 
     def _check(self, proposals: Sequence[Proposal]) -> None:
         """Refuse what a strategy must not propose.

@@ -327,7 +327,8 @@ class SequenceSpace(Shown, Configurable, ABC):
 
     def mutate(self, individuals: Sequence[str], rng: np.random.Generator) -> list[str]:
         """Each string changed once at random; see the class for the move. A child that the space does not allow is
-        tried again up to `MOVE_ATTEMPTS` times, then the parent is kept.
+        tried again up to `MOVE_ATTEMPTS` times, then the parent is kept. The last half of the attempts change it twice,
+        since a rule may tie two places together.
 
         Raises:
             InputError: If an individual does not lie in the space.
@@ -335,11 +336,14 @@ class SequenceSpace(Shown, Configurable, ABC):
         children = list(individuals)
         parents = self._parents(children)
         waiting = np.arange(len(children))
-        for _ in range(MOVE_ATTEMPTS):
+        for attempt in range(MOVE_ATTEMPTS):
             if not len(waiting):
                 break
             own = parents[waiting]
-            rows, allowed = self._settled(self._changed(own.rows, rng), own, own, rng)
+            changed = self._changed(own.rows, rng)
+            if attempt >= MOVE_ATTEMPTS // 2:
+                changed = self._changed(changed, rng)
+            rows, allowed = self._settled(changed, own, own, rng)
             waiting = self._replace(children, waiting, rows, allowed)
         return children
 
@@ -460,7 +464,10 @@ class SequenceSpace(Shown, Configurable, ABC):
     def _nothing_found(self, draws: int) -> str:
         if self.size <= ENUMERATION_LIMIT:
             return f"the space is empty: none of its {self.size:,} strings is accepted"
-        return f"none of {draws:,} random strings is accepted: relax accept(), or give a narrower space"
+        return (
+            f"none of {draws:,} random strings is accepted: relax accept(), give a narrower space, or tell the search "
+            "of strings that are accepted, which it grows from"
+        )
 
 
 def checked_count(value: int, name: str, least: int = 0) -> int:

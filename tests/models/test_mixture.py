@@ -94,10 +94,16 @@ def test_doubt_is_kept_with_the_state_and_in_the_config():
             FullyBayesianGP([NgramKernel()], null=null, weights=weights)
 
 
-def test_kernels_of_one_length_take_no_part_where_lengths_differ():
+def test_kernels_of_one_length_take_no_part_where_lengths_differ(caplog):
     gp = mixture(SPACE)
     strings = ["ACGT", "ACG", "AACG", "TTTT", "GTGTG", "CC", "ACCA", "GGGA"]
-    gp.fit(strings, counts(strings), rng=np.random.default_rng(0))
+    for _ in range(2):
+        gp.fit(strings, counts(strings), rng=np.random.default_rng(0))
+    (said,) = [message for message in caplog.messages if "no part" in message]
+    assert said == (
+        "kernels that compare position by position take no part (positions, each by itself; substitutions): the "
+        "measured strings have 2 to 5 symbols"
+    )
     assert {found.kernel for found in gp.diagnostics} == {"SubsequenceKernel", "NgramKernel"}
     assert np.isfinite(gp.predict(["A", "ACGTACGT"])[0]).all()
     assert gp.unsupported(["A"]) == {}

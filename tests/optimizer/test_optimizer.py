@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from seqopt import Optimizer
-from seqopt.errors import InputError, ModelError
+from seqopt.errors import ExhaustedError, InputError, ModelError
 from seqopt.models import StringGP
 from seqopt.search import PoolSearch
-from seqopt.spaces import CandidateSet
+from seqopt.spaces import CandidateSet, StringSpace
 
 POOL = ["".join(letters) for letters in itertools.product("AB", repeat=7)]
 
@@ -285,3 +285,32 @@ def test_what_is_withdrawn_is_not_asked_for_and_teaches_nothing() -> None:
     again = Optimizer(POOL, surrogate="one-hot", initial=4, batch_size=2, seed=1)
     again.load_state_dict(json.loads(json.dumps(optimizer.state_dict())))
     assert again.ask(3) == optimizer.ask(3)
+
+
+COMPLEMENT = str.maketrans("ACGT", "TGCA")
+
+
+def is_palindrome(string: str) -> bool:
+    return string == string[::-1].translate(COMPLEMENT)
+
+
+def test_a_search_grows_from_told_strings_where_places_are_tied_together() -> None:
+    """One change of a palindrome is none, and a random string is one with a probability of 1.5e-5."""
+    optimizer = Optimizer(StringSpace("ACGT", 16, accept=is_palindrome), batch_size=4, initial=4, seed=0)
+    halves = ["AAAACCCC", "GATTACAG", "CCCCGGTT", "TTGCATGA"]
+    optimizer.tell([half + half[::-1].translate(COMPLEMENT) for half in halves], [1.0, 2.0, 3.0, 0.0])
+    asked = optimizer.ask()
+    assert len(asked) >= 3
+    assert all(is_palindrome(string) for string in asked)
+
+
+def test_that_accept_takes_nothing_further_is_not_said_to_be_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    known = ["ACGT" * 4, "TTTT" * 4, "GGGG" * 4]
+    optimizer = Optimizer(StringSpace("ACGT", 16, accept=known.__contains__), batch_size=2, initial=2, seed=0)
+    optimizer.tell(known[:2], [1.0, 2.0])
+    with pytest.raises(ExhaustedError, match=r"no further string was found that accept\(\) takes \(2 strings are"):
+        optimizer.ask()
+    small = Optimizer(StringSpace("ACGT", 4, accept={"ACGT", "TTTT"}.__contains__), batch_size=2, initial=2, seed=0)
+    small.tell(["ACGT", "TTTT"], [1.0, 2.0])
+    with pytest.raises(ExhaustedError, match="nothing is left to suggest: 2 strings"):
+        small.ask()
