@@ -1,6 +1,7 @@
 """The default search beside the best single surrogate and random search, in every search that was measured.
 
-Nothing is run: the raw results of ``seqopt bench boss``, ``formulas``, ``zinc`` and ``docking`` are read. The best
+Nothing is run: the raw results of ``seqopt bench boss``, ``formulas``, ``zinc``, ``docking`` and, of the variants whose
+default is a mixture, ``gb1`` are read. The best
 single surrogate of a search is the one of the largest mean over all its runs, and is compared with the default by the
 differences over the seeds that both have. To pick the best of several by their results favours it.
 """
@@ -91,7 +92,7 @@ def best_single(search: Search) -> str | None:
 
 def searches(results: Path) -> Iterator[Search]:
     """All searches of which there are results of the default."""
-    for read in (_of_boss, _of_formulas, _of_zinc, _of_docking):
+    for read in (_of_boss, _of_formulas, _of_zinc, _of_docking, _of_variants):
         for search in read(results):
             if search.values.get(search.default):
                 yield search
@@ -171,6 +172,25 @@ def _of_docking(results: Path) -> Iterator[Search]:
         }
         label = f"docking, percent of the top {TOP} after {count}"
         yield Search(label, 1, "ngrams+counts-gibbon", {f"{name}-gibbon": name for name in names}, values)
+
+
+def _of_variants(results: Path) -> Iterator[Search]:
+    from seqopt.bench.gb1 import LIBRARIES, ROUNDS, best_so_far, read_runs, space_of
+
+    singles = {f"{name}-gibbon": name for name in ("ssk", "one-hot", "hamming", "blosum62", "sites")}
+    for library in ("variants", "variants-96"):
+        runs = read_runs(results / library)
+        if not runs:
+            continue
+        _, scores = space_of(library)
+        plate = LIBRARIES[library].plate
+        for count in range(1, 1 + ROUNDS):
+            values = {
+                method: {int(run["job"]["seed"]): float(best_so_far(run, scores, plate)[count]) for run in several}
+                for method, several in runs.items()
+            }
+            label = f"variants of an enzyme, plates of {plate}, highest score after {plate * (1 + count)}"
+            yield Search(label, 3, "mixture-gibbon", singles, values)
 
 
 def table(found: Sequence[Search]) -> str:

@@ -72,3 +72,22 @@ def test_stored_runs_are_read_with_the_sign_of_their_task(tmp_path: Path) -> Non
     document.write_text("<!-- begin standing -->\n<!-- end standing -->\n")
     main(["--results", str(tmp_path), "--document", str(document)])
     assert "| n-gram-ga | 0.500 ± 0.500 | 2 | level | 1.500 ± 0.500 | 2 | ahead |" in document.read_text()
+
+
+def test_variants_are_compared_after_each_plate(tmp_path: Path) -> None:
+    from seqopt.bench.gb1 import space_of
+
+    _, scores = space_of("variants")
+    order = np.argsort(-scores, kind="stable").tolist()
+    for method, indices in {"mixture-gibbon": order[1:121], "hamming-gibbon": order[24:48] + order[:96]}.items():
+        append_record(
+            tmp_path / "variants" / f"{method}.jsonl",
+            {"job": {"method": method, "seed": 0}, "indices": indices},
+            ["job"],
+        )
+    found = list(searches(tmp_path))
+    assert [one.label.rpartition(" ")[2] for one in found] == ["48", "72", "96", "120"]
+    assert best_single(found[0]) == "hamming-gibbon"
+    second = scores[order[1]] / scores[order[0]]
+    assert found[0].values["mixture-gibbon"][0] == pytest.approx(second)
+    assert found[0].values["hamming-gibbon"][0] == 1.0
