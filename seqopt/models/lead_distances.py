@@ -52,7 +52,9 @@ class LeadDistance(Protocol):
 class TanimotoDistance(Configurable):
     r"""1 - T(s, lead) with :math:`T(a, b) = \sum_i \min(a_i, b_i) / \sum_i \max(a_i, b_i)`, from 0 to 1.
 
-    a and b are counts of the Morgan environments of radius 2, with stereochemistry, or bits whether there are any.
+    a and b are counts of the Morgan environments of radius 2, with stereochemistry, folded to 2,048 numbers
+    (`seqopt.encoding.MorganFingerprint`), or bits whether there are any. Environments that share a number count
+    together, so that molecules may come out nearer than by unfolded counts.
 
     Args:
         lead: A SMILES.
