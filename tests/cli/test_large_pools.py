@@ -134,7 +134,11 @@ def test_a_campaign_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
         (["--keep", "5"], "--prefilter lfbo or mean, too"),
         (["--prefilter", "best"], "unknown prefilter 'best'"),
         (["--prefilter", "none", "--keep", "5"], "--prefilter lfbo or mean, too"),
-        (["--pool", "parts/0.csv", "--strategy", "lfbo"], "--pool FILE --on-disk"),
+        (["--pool", "parts/0.csv", "--strategy", "lfbo", "--in-memory"], "--pool FILE --on-disk"),
+        (
+            ["--pool", "parts/0.csv", "--strategy", "lfbo", "--plates"],
+            "--strategy lfbo and --plates do not go together",
+        ),
     ],
 )
 def test_what_a_campaign_on_disk_does_not_do(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +181,12 @@ def test_identifiers_and_prices_of_a_pool_on_disk(capsys: pytest.CaptureFixture[
     page = Path("big.html").read_text()
     assert rows[0]["id"] in page
     assert rows[0]["price"] in page
+
+
+def test_a_file_is_prepared_on_disk_for_a_strategy_that_needs_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign("new", "small", "--pool", "parts/0.csv", "--objective-name", "y", "--strategy", "esp") == 0
+    assert campaign("suggest") == 0
+    assert "B01-01" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -667,12 +667,16 @@ def _store(
     wanted = large["on_disk"]
     if wanted is None and needs is not None and pool is not None and pool.is_file():
         wanted = False
+    if wanted is None and (large["strategy"] != "model" or large["prefilter"] is not None) and needs is ways is None:
+        wanted = True  # these are for pools on disk, as which any file can be prepared
     if pool is None or not is_on_disk(str(pool), wanted, values=False):
         idle = {
             f"--strategy {large['strategy']}": large["strategy"] != "model",
             f"--prefilter {large['prefilter']}": large["prefilter"] is not None,
             "--on-disk": bool(large["on_disk"]),
         }
+        if ways is not None and (given := next((option for option, is_given in idle.items() if is_given), None)):
+            raise InputError(f"{given} and {ways} do not go together yet: keep one of them")
         refuse_idle(idle, "--pool FILE --on-disk", "leave it out" if pool is None else "add --on-disk, or leave it out")
         return None
     if needs is not None:
