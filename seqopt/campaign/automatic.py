@@ -486,7 +486,8 @@ def _unusable(value: float, outcome: Outcome) -> str:
     if math.isnan(value):
         return ""
     if not abs(value) <= LARGEST_VALUE:
-        return f"the value is {value:g}"
+        limit = f"; none may be larger than {LARGEST_VALUE:g}" if math.isfinite(value) else ""
+        return f"the value is {value:g}{limit}"
     try:
         check_value(outcome.transform, value)
     except InputError as error:

@@ -58,6 +58,8 @@ _BINARY = {
     b"\x1f\x8b": "compressed twice: unpack it first",
     b"PAR1\x15": "a parquet file: save it as CSV",
     b"%PDF-": "a PDF: save the table as CSV (UTF-8)",
+    b"\x89PNG": "a picture: give a table, as CSV (UTF-8)",
+    b"\xff\xd8\xff": "a picture: give a table, as CSV (UTF-8)",
 }
 
 

@@ -707,7 +707,7 @@ class Optimizer(Tabulated):
             found.censored = censored[i] if censored is not None and found.values else None
             found.noise_variance = (variance,) if found.values and variance is not None else None
             found.details["error"] = (errors[i] if errors else None) or (
-                f"the value is {'None' if _is_none(values, i) else f'{numbers[0]:g}'}" if failed else ""
+                ("the value is None" if _is_none(values, i) else _why_none(numbers[0])) if failed else ""
             )
             found.details["seconds"] = seconds[i] if seconds else None
             found.cost = paid[i]
@@ -1218,6 +1218,12 @@ def _item(row: Observation) -> Item:
 def _is_none(values: npt.ArrayLike, index: int) -> bool:
     """Whether a value was given as `None`, which numbers hold as NaN."""
     return isinstance(values, Sequence) and values[index] is None
+
+
+def _why_none(number: float) -> str:
+    """Why a number is no value."""
+    limit = f"; none may be larger than {LARGEST_VALUE:g}" if math.isfinite(number) else ""
+    return f"the value is {number:g}{limit}"
 
 
 def _is_value(number: float) -> bool:

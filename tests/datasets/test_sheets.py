@@ -144,6 +144,7 @@ def test_lines_are_counted_from_the_first_of_the_file(tmp_path: Path) -> None:
     [
         (b"PK\x03\x04 and so on", "an Excel workbook"),
         (b"\xd0\xcf\x11\xe0 and so on", "an old Excel workbook"),
+        (b"\x89PNG\x00\x01", "a picture"),
         (b"\x1f\x8b and so on", "not a complete gzip file"),
         (b"a,b\n1,\x81\xff\n", "line 2: byte 0x81: this is not text in a known encoding"),
         (b"a,b\n1,\xff\x02\n", "not text in a known encoding"),
