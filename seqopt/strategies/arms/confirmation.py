@@ -86,7 +86,7 @@ class Confirmation:
         tolerance: How far from the best an arm may be and still count as right, in the units of the values.
         direction: ``"maximize"`` or ``"minimize"``.
         counts: How often each arm was measured before, K; that is in ``mean`` and ``covariance`` already.
-        averages: Means of those measurements, K.
+        averages: Means of those measurements, K; where there are plates, less the offsets of these.
         plate: Covariance of what all wells of one batch share, K x K, where a batch is a plate with an offset.
         seed: Of all random numbers.
 
@@ -304,7 +304,7 @@ class Confirmation:
             self._asked.remove(index)
 
     def _situation(self) -> Situation:
-        return Situation(self.wells, self.used, len(self._begun), self._start.variance)
+        return Situation(self.wells, self.used, len(self._begun), self._start.spread)
 
     def _each(self, name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         found = np.asarray(values, dtype=np.float64)

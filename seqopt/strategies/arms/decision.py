@@ -63,7 +63,7 @@ class Trace:
     """What simulated confirmations came to.
 
     Attributes:
-        posterior: At the end.
+        posterior: At the end, controls among the arms.
         recommended: After each batch, the arm of largest mean, batches x R.
         averaged: After each batch, the arm of the largest mean of its measurements, batches x R.
         used: Wells used after each batch.
@@ -85,6 +85,7 @@ def simulate(
     rng: np.random.Generator,
     after: Callable[[ArmPosterior], None] | None = None,
     begun: Situation | None = None,
+    controls: int = 0,
 ) -> Trace:
     """Confirmations from now on, as many as the posterior has situations, side by side.
 
@@ -95,12 +96,15 @@ def simulate(
         wells: Measurements from now on.
         batch: Measurements at a time.
         rng: For rules that draw.
-        after: Called with the posterior after each batch.
+        after: Called with the posterior of what is compared after each batch.
         begun: Where the rule stands, if measurements have been made before: wells that exceed its number raise that.
             By default it begins now, with these wells.
+        controls: So many of the arms, the last ones, are controls: each is measured once in every batch, besides its
+            wells, and they are not compared.
     """
+    compared = posterior.arms - controls
     if begun is None:
-        begun = Situation(wells, 0, 0, posterior.variance)
+        begun = Situation(wells, 0, 0, posterior.first(compared).spread)
     used = 0
     times = np.zeros((posterior.situations, posterior.arms), dtype=np.int64)
     rows = np.arange(posterior.situations)
@@ -110,32 +114,68 @@ def simulate(
         size = min(batch, wells - used)
         made = begun.used + used
         situation = replace(begun, wells=max(begun.wells, made + size), used=made, batch=begun.batch + number)
-        chosen = choose_batch(posterior, rule, situation, size, rng)
+        chosen = choose_batch(posterior, rule, situation, size, rng, controls=controls)
         posterior = posterior.on_fresh_plate()
-        for arms in chosen:
+        for arms in [*chosen, *_controls(posterior, controls)]:
             posterior = posterior.given(arms, measure(arms, times[rows, arms]))
             times[rows, arms] += 1
         used, number = used + size, number + 1
-        recommended.append(posterior.mean.argmax(1))
-        known = np.where(np.isnan(posterior.averages), -np.inf, posterior.averages)
+        now = posterior.first(compared)
+        recommended.append(now.mean.argmax(1))
+        known = np.where(np.isnan(now.averages), -np.inf, now.averages)
         averaged.append(known.argmax(1))
         ends.append(used)
         if after is not None:
-            after(posterior)
+            after(now)
     shape = (len(ends), posterior.situations)
     return Trace(posterior, np.array(recommended).reshape(shape), np.array(averaged).reshape(shape), tuple(ends))
 
 
 def choose_batch(
-    posterior: ArmPosterior, rule: Rule, situation: Situation, size: int, rng: np.random.Generator
+    posterior: ArmPosterior,
+    rule: Rule,
+    situation: Situation,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    controls: int = 0,
 ) -> list[IntArray]:
-    """Arms to be measured together on a fresh plate: each is chosen given that those before it are awaited."""
+    """Arms to be measured together on a fresh plate: each is chosen given that those before it are awaited.
+
+    Controls of the plate are awaited before all wells: they tell its offset, and so make the first of these worth more.
+
+    Args:
+        posterior: Where it stands.
+        rule: Chooses the arms.
+        situation: The same, for the rule.
+        size: Wells of the plate besides its controls.
+        rng: For rules that draw.
+        controls: So many of the arms, the last ones, are controls: each is measured once, and no rule chooses them.
+
+    Returns:
+        The arms of each well, R.
+
+    Example:
+        >>> from seqopt.strategies.arms import BayesGap
+        >>> hits = ArmPosterior.of([0.1, 0.0, 0.0], np.eye(3), 0.1, plate=np.full((3, 3), 9.0))
+        >>> start = Situation(4, 0, 0, hits.first(2).spread)
+        >>> [int(arm[0]) for arm in choose_batch(hits, BayesGap(), start, 4, np.random.default_rng(0), controls=1)]
+        [0, 1, 1, 0]
+    """
     awaited, chosen = posterior.on_fresh_plate(), []
+    for arms in _controls(posterior, controls):
+        awaited = awaited.given(arms)
+    awaited = awaited.first(posterior.arms - controls)
     for place in range(size):
         arms = rule.choose(awaited, replace(situation, used=situation.used + place), rng)
         awaited = awaited.given(arms)
         chosen.append(arms)
     return chosen
+
+
+def _controls(posterior: ArmPosterior, controls: int) -> list[IntArray]:
+    """The last so many arms, one after the other, in each situation."""
+    return [np.full(posterior.situations, posterior.arms - 1 - place) for place in reversed(range(controls))]
 
 
 @dataclass(frozen=True)
@@ -182,6 +222,7 @@ def forecast(
     futures: int = FUTURES,
     now: float | None = None,
     begun: Situation | None = None,
+    controls: int = 0,
 ) -> Forecast:
     """How many further measurements make the named arm the best with a probability.
 
@@ -202,6 +243,7 @@ def forecast(
         now: The probability now, where it is known.
         begun: Where the rule stands, if measurements have been made before. By default it begins now, with ``limit``
             wells.
+        controls: So many of the arms, the last ones, are controls: each is measured on every plate, besides its wells.
 
     Example:
         >>> two = ArmPosterior.of([0.1, 0.0], np.eye(2), 1.0)
@@ -211,7 +253,7 @@ def forecast(
     """
     several = posterior.repeated(futures)
     if begun is None:
-        begun = Situation(limit, 0, 0, posterior.variance)
+        begun = Situation(limit, 0, 0, posterior.first(posterior.arms - controls).spread)
     begun = replace(begun, prior_variance=np.repeat(begun.prior_variance, futures, axis=0))
     root = rooted(posterior.covariance)
     truth = posterior.mean + rng.standard_normal((futures, posterior.arms)) @ root[0].T
@@ -224,7 +266,7 @@ def forecast(
     def measure(arms: IntArray, times: IntArray) -> FloatArray:
         nonlocal plate, seen
         del times
-        if shared is not None and seen % batch == 0:
+        if shared is not None and seen % (batch + controls) == 0:
             plate = rng.standard_normal(truth.shape) @ shared.T
         seen += 1
         found: FloatArray = truth[rows, arms] + plate[rows, arms] + deviations[arms] * rng.standard_normal(futures)
@@ -244,7 +286,7 @@ def forecast(
         decided.append(float(stopped.mean()))
 
     wells: list[int] = [0]
-    note(several)
+    note(several.first(posterior.arms - controls))
     if now is not None:
         chances[0] = now
     # All futures are alike as yet.
@@ -253,7 +295,9 @@ def forecast(
     # Some batches at a time, so that what is sure soon is soon found.
     while wells[-1] < limit and decided[-1] < MOST:
         ahead = min(max(4 * batch, wells[-1]), limit - wells[-1])
-        trace = simulate(several, rule, measure, wells=ahead, batch=batch, rng=rng, after=note, begun=begun)
+        trace = simulate(
+            several, rule, measure, wells=ahead, batch=batch, rng=rng, after=note, begun=begun, controls=controls
+        )
         several, start = trace.posterior, wells[-1]
         wells += [start + used for used in trace.used]
         made = begun.used + ahead

@@ -48,7 +48,7 @@ class Situation:
         wells: Measurements in all, T.
         used: Measurements made so far, awaited ones among them.
         batch: Number of the batch, from 0.
-        prior_variance: Variances of the arms in the beginning, R x K.
+        prior_variance: Variances of the arms in the beginning, R x K; on plates those of `ArmPosterior.spread`.
     """
 
     wells: int
@@ -76,12 +76,13 @@ class Gaps:
     """What BayesGap sees, in R situations.
 
     Attributes:
-        lower: L_k, R x K.
-        upper: U_k, R x K.
-        gap: B_k = max_{i != k} U_i - L_k, an upper bound on how far arm k is from the best, R x K.
+        lower: L_k, R x K; on plates, of how far arm k is above the leader.
+        upper: U_k, R x K; on plates, of how far arm k is above the leader.
+        gap: B_k, an upper bound on how far arm k is from the best, R x K: max_{i != k} U_i - L_k, and on plates
+            max_{i != k} of the upper bounds of g_i - g_k.
         leader: J, the arm of the smallest gap, R.
         challenger: j, the arm of the largest upper bound besides, R.
-        arm: Whichever of the two is less certain, R.
+        arm: Whichever of the two is less certain or, on plates, tells more of their difference, R.
     """
 
     lower: FloatArray
@@ -93,7 +94,7 @@ class Gaps:
 
 
 class BayesGap:
-    """Measures the less certain of the leading arm and its strongest challenger, by a joint Gaussian posterior.
+    r"""Measures the less certain of the leading arm and its strongest challenger, by a joint Gaussian posterior.
 
     With U_k, L_k = m_k +- beta sd_k and B_k = max_{i != k} U_i - L_k, the leader J has the smallest B, the challenger j
     is the largest U of the others, and the one of larger variance is measured (thesis, 4.1 to 4.4). Beta is by mode:
@@ -107,6 +108,26 @@ class BayesGap:
     - ``decay``: beta * decay^batch.
 
     An arm that is known exactly is not measured again as long as another one is not.
+
+    On plates, all wells of one share an offset. The level of all arms is then hardly known, is not learned from a lone
+    well, and cancels where arms are compared: standard deviations of single arms say next to nothing of which one is
+    the best. So the differences of arms take their place,
+
+    .. math::
+        B_k = \max_{i \ne k} \left( m_i - m_k + \sqrt{2} \beta s_{ik} \right), \quad
+        s_{ik}^2 = S_{ii} + S_{kk} - 2 S_{ik}
+
+    and the challenger j of the leader J is that of the largest m_j - m_J + sqrt(2) beta s_jJ. For independent arms of
+    equal variances these are the same intervals as above, since sqrt(2) s_ik = sd_i + sd_k. Of the two that one is
+    measured which lowers the variance of their difference most, on the plate as it will be with its controls and the
+    wells that are chosen already:
+
+    .. math:: (C_{Ja} - C_{ja})^2 / (H_{aa} + \mathrm{noise}_a), \quad a \in \{J, j\}
+
+    with C the covariance between true values and what wells of that plate read, and H that of the latter (see
+    `seqopt.strategies.arms.ArmPosterior`). After a well of the leader a second one tells of nothing but the offset, and
+    the challenger is next. In the ``theory`` S_kk is K/(K - 1) (H S H)_kk, H = I - 1 1^T/K (`ArmPosterior.spread`), and
+    D_k the larger one of max_{i != k} (m_i - m_k + w_ik) and min_{i != k} (m_k - m_i + w_ik), w_ik = 3 sqrt(2) s_ik.
 
     Args:
         mode: See above.
@@ -146,8 +167,11 @@ class BayesGap:
         """See `Rule`; no random number is drawn."""
         del rng
         found = self.gaps(posterior, self.width(posterior, situation))
-        variance, rows = posterior.variance, np.arange(posterior.situations)
-        known = variance[rows, found.arm] <= KNOWN * situation.prior_variance.max(1)
+        variance, rows = posterior.spread, np.arange(posterior.situations)
+        uncertain = variance[rows, found.arm]
+        if posterior.plate is not None:
+            uncertain = 0.5 * variances_of_differences(posterior)[rows, found.leader, found.challenger]
+        known = uncertain <= KNOWN * situation.prior_variance.max(1)
         return np.where(known, variance.argmax(1), found.arm)
 
     def gaps(self, posterior: ArmPosterior, beta: FloatArray) -> Gaps:
@@ -157,7 +181,9 @@ class BayesGap:
             posterior: Of R situations.
             beta: Half width of intervals in standard deviations, R.
         """
-        return gaps_of(posterior.mean, beta[:, None] * np.sqrt(posterior.variance))
+        if posterior.plate is None:
+            return gaps_of(posterior.mean, beta[:, None] * np.sqrt(posterior.variance))
+        return gaps_of_differences(posterior, beta)
 
     def width(self, posterior: ArmPosterior, situation: Situation) -> FloatArray:
         """Beta in each situation, R; positive."""
@@ -199,7 +225,8 @@ class UGap:
     """As BayesGap, of independent arms by their means alone: half widths sqrt(a / N_k), a = (T - K) / (4 H).
 
     This is UGapEb (fixed budget) with Hoeffding's bound; the range of the values cancels. T counts all measurements,
-    those made before among them. Arms that were never measured come first.
+    those made before among them. Arms that were never measured come first. On plates, means are less the estimated
+    offsets of these, and N_k is what they are worth (`seqopt.strategies.arms.ArmPosterior.effective`).
 
     Args:
         tolerance: See `BayesGap`.
@@ -222,7 +249,7 @@ class UGap:
         smallest = SMALLEST_GAP * np.sqrt(np.maximum(posterior.noise.mean(1), 1e-300))
         hardness = hardness_of(gaps, np.maximum(self.tolerance, smallest))
         a = np.maximum(_total(posterior, situation) - posterior.arms, 1) / (4.0 * hardness)
-        half = np.sqrt(a[:, None] / np.maximum(posterior.counts, 1))
+        half = np.sqrt(a[:, None] / _worth(posterior))
         return _unmeasured_first(posterior, gaps_of(_averages(posterior), half).arm)
 
     def remark(self, posterior: ArmPosterior, situation: Situation) -> str:
@@ -233,7 +260,8 @@ class UGap:
 class UCBE:
     """Largest mean + sqrt(a / N_k), a = (25/36) (T - K) / H, H = sum_k D_k^-2, with gaps D as they are estimated now.
 
-    T counts all measurements, those made before among them. Arms that were never measured come first.
+    T counts all measurements, those made before among them. Arms that were never measured come first. On plates, means
+    are less the estimated offsets of these, and N_k is what they are worth: see `UGap`.
 
     Example:
         >>> posterior = ArmPosterior.of([0, 0], np.eye(2), 1.0, counts=[5, 1], averages=[1.0, 0.9])
@@ -250,7 +278,7 @@ class UCBE:
         gaps = np.maximum(_gaps_of_averages(posterior), smallest[:, None])
         left = np.maximum(_total(posterior, situation) - posterior.arms, 1)
         a = 25.0 / 36.0 * left / (gaps**-2).sum(1)
-        index = _averages(posterior) + np.sqrt(a[:, None] / np.maximum(posterior.counts, 1))
+        index = _averages(posterior) + np.sqrt(a[:, None] / _worth(posterior))
         return _unmeasured_first(posterior, index.argmax(1))
 
     def remark(self, posterior: ArmPosterior, situation: Situation) -> str:
@@ -366,15 +394,72 @@ def gaps_of(middle: FloatArray, half: FloatArray) -> Gaps:
     return Gaps(lower, upper, gap, leader, challenger, arm)
 
 
+def gaps_of_differences(posterior: ArmPosterior, beta: FloatArray) -> Gaps:
+    """Bounds, gaps and the two arms of which one is measured, by the differences of arms: see `BayesGap`.
+
+    Args:
+        posterior: Of R situations, on plates.
+        beta: Half width of intervals of single arms in standard deviations, R.
+
+    Example:
+        >>> apart = [[9.01, 9.0, 9.0], [9.0, 9.01, 9.0], [9.0, 9.0, 9.01]]  # their level is not known, they are
+        >>> posterior = ArmPosterior.of([1.0, 0.9, 0.0], apart, 0.01, plate=np.full((3, 3), 25.0))
+        >>> found = gaps_of_differences(posterior, np.ones(1))
+        >>> found.leader, found.challenger, found.gap.round(2)
+        (array([0]), array([1]), array([[0.1, 0.3, 1.2]]))
+    """
+    ahead = _ahead(posterior, beta)
+    rows, arms = np.arange(posterior.situations), np.arange(posterior.arms)
+    besides = ahead.copy()
+    besides[:, arms, arms] = -math.inf
+    gap = besides.max(2)
+    leader = gap.argmin(1)
+    challenger = besides[rows, leader].argmax(1)
+    first, second = np.minimum(leader, challenger), np.maximum(leader, challenger)
+    crossed = posterior.covariance if posterior.crossed is None else posterior.crossed
+    outcome = posterior.covariance if posterior.outcome_covariance is None else posterior.outcome_covariance
+
+    def told(arm: IntArray) -> FloatArray:
+        """By how much a well of an arm lowers the variance of the difference."""
+        between = crossed[rows, leader, arm] - crossed[rows, challenger, arm]
+        total = outcome[rows, arm, arm] + posterior.noise[rows, arm]
+        found: FloatArray = np.where(total > 0.0, between**2 / np.where(total > 0.0, total, 1.0), 0.0)
+        return found
+
+    arm = np.where(told(second) > told(first), second, first)
+    return Gaps(-ahead[rows, :, leader], ahead[rows, leader], gap, leader, challenger, arm)
+
+
+def variances_of_differences(posterior: ArmPosterior) -> FloatArray:
+    """S_ii + S_kk - 2 S_ik, R x K x K; rounding makes none negative."""
+    variance = posterior.variance
+    found: FloatArray = np.maximum(variance[:, :, None] + variance[:, None, :] - 2.0 * posterior.covariance, 0.0)
+    return found
+
+
+def _ahead(posterior: ArmPosterior, beta: FloatArray) -> FloatArray:
+    """Upper bounds of how far arm i, in columns, is above arm k, in rows, R x K x K."""
+    mean = posterior.mean
+    half = beta[:, None, None] * np.sqrt(2.0 * variances_of_differences(posterior))
+    found: FloatArray = mean[:, None, :] - mean[:, :, None] + half
+    return found
+
+
 def bounded_gaps(posterior: ArmPosterior) -> FloatArray:
     """Upper bounds on how far each arm is from the best of the others, by three standard deviations, R x K; positive.
 
-    max(max_{i != k} u_i - l_k, u_k - max_{i != k} l_i): the second term is that of a leader.
+    max(max_{i != k} u_i - l_k, u_k - max_{i != k} l_i): the second term is that of a leader. On plates, u_i - l_k is
+    the upper bound of g_i - g_k, three times the square root of 2 standard deviations of that above its mean.
     """
+    if posterior.plate is not None:
+        ahead = _ahead(posterior, np.full(posterior.situations, 3.0))  # [k, i]: of g_i - g_k
+        others = ~np.eye(posterior.arms, dtype=np.bool_)
+        behind = np.where(others, ahead.swapaxes(1, 2), math.inf).min(2)
+        found: FloatArray = np.maximum(np.where(others, ahead, -math.inf).max(2), behind)
+        return found
     half = 3.0 * np.sqrt(posterior.variance)
     lower, upper = posterior.mean - half, posterior.mean + half
-    found: FloatArray = np.maximum(_largest_other(upper) - lower, upper - _largest_other(lower))
-    return found
+    return np.maximum(_largest_other(upper) - lower, upper - _largest_other(lower))
 
 
 def hardness_of(gaps: FloatArray, tolerance: FloatArray | float) -> FloatArray:
@@ -423,6 +508,12 @@ def _averages(posterior: ArmPosterior) -> FloatArray:
     known = posterior.averages
     least = np.where(np.isnan(known), math.inf, known).min(1, keepdims=True)
     return np.where(np.isnan(known), np.where(np.isfinite(least), least, 0.0), known)
+
+
+def _worth(posterior: ArmPosterior) -> FloatArray:
+    """N_k, R x K; of an arm that was not measured 1, which does not count."""
+    found: FloatArray = np.where(posterior.counts > 0, posterior.effective, 1.0)
+    return found
 
 
 def _gaps_of_averages(posterior: ArmPosterior) -> FloatArray:
