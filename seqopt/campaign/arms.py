@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.data import Context, Item, Query
-from seqopt.data.query import key_of
+from seqopt.data.query import context_of, key_of
 from seqopt.errors import ModelError
 from seqopt.models.conditioned import GaussianProcess
 from seqopt.models.protocols import StringSurrogate
 from seqopt.strategies.arms import ArmPosterior
+from seqopt.strategies.arms.posterior import of_measurements, spread_of
 
 if TYPE_CHECKING:
     from seqopt.campaign.rows import Measurement
@@ -24,16 +26,23 @@ SUSPICIOUS = 0.001
 """Probability, of one string, below which its replicates do not go with their standard errors."""
 
 
-def arms_of(surrogate: object, keys: Sequence[str], fresh: Context | None = None) -> ArmPosterior:
+def arms_of(
+    surrogate: object, keys: Sequence[str], fresh: Context | None = None, *, target: Context = ()
+) -> ArmPosterior:
     """The joint distribution of the true values of strings, with what measuring them again would tell.
 
     Draws of the model's parameters are taken together: the mean of their means, and the mean of their covariances plus
     the covariance of their means.
 
+    What counts as a measurement of a string was measured as the target or, where there are plates, on any of them. Of
+    several plates the measurements are compared by generalised least squares
+    (`seqopt.strategies.arms.posterior.of_measurements`), to which all strings contribute that link plates, as controls.
+
     Args:
         surrogate: Fitted.
         keys: K strings.
         fresh: A plate on which nothing has been measured yet, where measurements are made on plates.
+        target: How the target is measured, where there are several ways.
 
     Raises:
         ModelError: If the model has no joint Gaussian posterior.
@@ -44,27 +53,52 @@ def arms_of(surrogate: object, keys: Sequence[str], fresh: Context | None = None
             f"{type(surrogate).__name__} does not say how the true values of strings go together: confirming takes a "
             "Gaussian process"
         )
-    count = len(keys)
-    targets: list[Item] = list(keys) if fresh is None else [*keys, *(Query(key, fresh) for key in keys)]
-    means, covariances = process.functions(targets)
-    mean: FloatArray = means.mean(0).numpy()
-    covariance: FloatArray = covariances.mean(0).numpy() + np.cov(means.numpy().T, bias=True).reshape(2 * (len(mean),))
-    measured: list[Item] = [Query(key, fresh) for key in keys] if fresh is not None else list(keys)
-    noise = process.state.noise_at(measured).mean(0).numpy()
-    plate = None
-    if fresh is not None:
-        # A fresh plate is the target and what it does besides, which is independent of it.
-        plate = _without_negative(covariance[count:, count:] - covariance[:count, :count])
     values, known = process.state.values, [key_of(item) for item in process.state.keys]
     told = (values if values.ndim == 1 else values.mean(0)).numpy()
-    own = {key: [value for other, value in zip(known, told.tolist(), strict=True) if other == key] for key in keys}
+    # A way to measure that costs less says nothing of how often the target was measured.
+    counted = [
+        place
+        for place, item in enumerate(process.state.keys)
+        if fresh is not None or context_of(item) in ((), tuple(target))
+    ]
+    count = len(keys)
+    if fresh is None:
+        mean, covariance = _together(process, list(keys))
+        own = {key: [told[place] for place in counted if known[place] == key] for key in keys}
+        return ArmPosterior.of(
+            mean,
+            _without_negative(covariance),
+            np.broadcast_to(process.state.noise_at(list(keys)).mean(0).numpy(), (count,)),
+            counts=[len(own[key]) for key in keys],
+            averages=[float(np.mean(own[key])) if own[key] else np.nan for key in keys],
+        )
+    where: dict[str, set[Context]] = {}
+    for item, key in zip(process.state.keys, known, strict=True):
+        where.setdefault(key, set()).add(context_of(item))
+    strings = [*keys, *(key for key, plates in where.items() if len(plates) > 1 and key not in set(keys))]
+    measured: list[Item] = [Query(key, fresh) for key in strings]
+    mean, covariance = _together(process, [*strings, *measured])
+    # A fresh plate is the target and what it does besides, which is independent of it.
+    total = len(strings)
+    plate = _without_negative(covariance[total:, total:] - covariance[:total, :total])
+    index = {key: place for place, key in enumerate(strings)}
+    plates = list(dict.fromkeys(context_of(item) for item in process.state.keys))
+    used = [place for place in counted if known[place] in index]
+    estimates, errors = of_measurements(
+        [index[known[place]] for place in used],
+        [plates.index(context_of(process.state.keys[place])) for place in used],
+        told[used],
+        process.state.observed_noise.mean(0).numpy()[used],
+        plate,
+    )
+    numbers = Counter(known[place] for place in used)
     return ArmPosterior.of(
         mean[:count],
         _without_negative(covariance[:count, :count]),
-        np.broadcast_to(noise, (count,)),
-        counts=[len(own[key]) for key in keys],
-        averages=[float(np.mean(own[key])) if own[key] else np.nan for key in keys],
-        plate=plate,
+        np.broadcast_to(process.state.noise_at(measured[:count]).mean(0).numpy(), (count,)),
+        counts=[numbers[key] for key in keys],
+        plate=plate[:count, :count],
+        alone=(estimates[:count], errors[:count, :count]),
     )
 
 
@@ -75,7 +109,9 @@ def variance_before(posterior: ArmPosterior, counts: npt.ArrayLike) -> FloatArra
 
     .. math:: S + S_{\cdot M} (R - S_{MM})^{-1} S_{M \cdot}
 
-    with M the arms that were measured. On plates, what measurements on one plate share counts as noise.
+    with M the arms that were measured. On plates, the variances are those of `ArmPosterior.spread`. Where all wells of
+    a plate share an offset, S is then that of the arms less their mean, H S H with H = I - 1 1^T/K, since it is the
+    level that the offset hides; what plates do to single arms besides counts as noise.
 
     Args:
         posterior: After them.
@@ -89,15 +125,27 @@ def variance_before(posterior: ArmPosterior, counts: npt.ArrayLike) -> FloatArra
     """
     numbers = np.asarray(counts, dtype=np.float64)
     measured = np.flatnonzero(numbers > 0)
-    found = posterior.variance.copy()
-    noise = posterior.noise if posterior.plate is None else posterior.noise + np.diagonal(posterior.plate, 0, 1, 2)
+    found, noise = posterior.spread.copy(), posterior.noise
+    offsets = None
+    if posterior.plate is not None:
+        # What single arms do not share with the others of their plate.
+        between = posterior.plate.sum((1, 2)) - np.trace(posterior.plate, axis1=1, axis2=2)
+        offsets = np.maximum(between / (posterior.arms * max(posterior.arms - 1, 1)), 0.0)
+        noise = noise + np.maximum(np.diagonal(posterior.plate, 0, 1, 2) - offsets[:, None], 0.0)
+    centre = np.eye(posterior.arms) - 1.0 / posterior.arms
     for row, covariance in enumerate(posterior.covariance):
+        if offsets is not None and offsets[row] > 0.0:
+            covariance = centre @ covariance @ centre
         left = np.diag(noise[row, measured] / numbers[measured]) - covariance[np.ix_(measured, measured)]
         try:
             factor = np.linalg.cholesky(left)
         except np.linalg.LinAlgError:  # rounding, where noise is all but none
             continue
-        found[row] += np.square(np.linalg.solve(factor, covariance[measured])).sum(0)
+        gained = np.linalg.solve(factor, covariance[measured])
+        if offsets is None:
+            found[row] += np.square(gained).sum(0)
+        else:
+            found[row] += spread_of((gained.T @ gained)[None])[0]
     return found
 
 
@@ -141,6 +189,15 @@ def disagreeing_replicates(measurements: Sequence[Measurement], *, logarithmic: 
                 f"replicates of {rows[0].string} ({told}) differ by more than their standard errors ({span}) explain"
             )
     return found
+
+
+def _together(process: GaussianProcess, items: Sequence[Item]) -> tuple[FloatArray, FloatArray]:
+    """Mean, N, and covariance, N x N, of queries over all draws of the model's parameters."""
+    means, covariances = process.functions(items)
+    mean: FloatArray = means.mean(0).numpy()
+    spread = np.cov(means.numpy().T, bias=True).reshape(2 * (len(mean),))
+    covariance: FloatArray = covariances.mean(0).numpy() + spread
+    return mean, covariance
 
 
 def _without_negative(matrix: FloatArray) -> FloatArray:

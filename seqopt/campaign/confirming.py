@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seqopt.campaign.inquiry import Predicted, PredictedStrings
     from seqopt.campaign.labels import Label
     from seqopt.campaign.naming import Naming
-    from seqopt.campaign.plates import Plate
+    from seqopt.campaign.plates import Control, Plate
     from seqopt.campaign.rows import Measurement, Settings
     from seqopt.campaign.session import Session
     from seqopt.campaign.store import CampaignStore
@@ -500,7 +500,11 @@ class Confirming:
             fresh = ((PLATE, self._fresh(self._plates())),)
         results = self._results(plan)
         used = len(results)
-        posterior = arms_of(self.session().optimizer.fitted, plan.keys, fresh)
+        # Controls that are on each plate besides its wells tell its offset.
+        besides = [one.key for one in controls_beside(plan, rules)]
+        fitted = self.session().optimizer.fitted
+        everything = arms_of(fitted, [*plan.keys, *besides], fresh, target=settings.target)
+        posterior = everything.first(len(plan.keys))
         rule = resolve_rule(plan.rule)
         # Each purpose has a stream of its own, so that to look again tells the same.
         streams = [np.random.default_rng([settings.seed, plan.number, used, purpose]) for purpose in range(3)]
@@ -520,7 +524,8 @@ class Confirming:
         if not waiting:
             wells = ()
             if left and not decided:
-                chosen = choose_batch(posterior, rule, situation, min(plan.batch, left), streams[1])
+                size = min(plan.batch, left)
+                chosen = choose_batch(everything, rule, situation, size, streams[1], controls=len(besides))
                 indices = sorted(int(arm[0]) for arm in chosen)
                 plate = {"since": state, "arms": indices, "plate": None if fresh is None else plate_of(fresh)}
                 plan = replace(plan, plates=(*plan.plates, plate))
@@ -528,7 +533,7 @@ class Confirming:
         ahead = None
         if not decided:
             ahead = forecast(
-                posterior,
+                everything,
                 rule,
                 target=plan.target,
                 limit=max(LOOK_AHEAD * plan.wells, LEAST),
@@ -537,6 +542,7 @@ class Confirming:
                 now=float(chances.max()),
                 # What is left of a plate is the next one to be measured.
                 begun=replace(situation, batch=situation.batch - waiting),
+                controls=len(besides),
             )
         rows = self.predict(plan.strings)
         planned = Counter(well.key for well in wells if not well.control)
@@ -696,6 +702,22 @@ def well_named(label: str, settings: Settings) -> Well:
     raise CampaignError(f"the confirmation under way has no well {label}: {known}")
 
 
+def controls_beside(plan: Plan, rules: PlateRules | None) -> list[Control]:
+    """The controls that each plate of a confirmation has besides its wells: those that are not compared themselves.
+
+    Args:
+        plan: The confirmation.
+        rules: How the campaign uses plates; `None` where it has none.
+
+    Example:
+        >>> from seqopt.campaign.plates import Control
+        >>> rules = PlateRules(96, (Control("CCN", "CCN"), Control("CCO", "CCO")))
+        >>> [one.key for one in controls_beside(Plan(1, 0, ("CCO", "CC"), ("CCO", "CC"), 96, 24), rules)]
+        ['CCN']
+    """
+    return [] if rules is None else [one for one in rules.controls if one.key not in plan.keys]
+
+
 def _wells_of(plan: Plan, number: int, settings: Settings) -> tuple[Well, ...]:
     """The wells of a plate, controls last."""
     plate = plan.plates[number]
@@ -705,13 +727,10 @@ def _wells_of(plan: Plan, number: int, settings: Settings) -> tuple[Well, ...]:
         Well(plan.label(before + place), plan.strings[index], plan.keys[index], name)
         for place, index in enumerate(plate["arms"])
     ]
-    rules = PlateRules.of(settings)
-    if rules is not None:
-        wells += [
-            Well(f"C{plan.number}-control-{number + 1}", one.string, one.key, name, control=True)
-            for one in rules.controls
-            if one.key not in plan.keys
-        ]
+    wells += [
+        Well(f"C{plan.number}-control-{number + 1}", one.string, one.key, name, control=True)
+        for one in controls_beside(plan, PlateRules.of(settings))
+    ]
     return tuple(wells)
 
 

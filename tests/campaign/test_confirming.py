@@ -18,9 +18,11 @@ from seqopt.data import Contexts, Query
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel
 from seqopt.models import StringGP
-from seqopt.models.contexts import hierarchical
+from seqopt.models.contexts import coregionalized, hierarchical
 from seqopt.spaces import CandidateSet
-from seqopt.strategies.arms import ArmPosterior
+from seqopt.strategies import MultiFidelity
+from seqopt.strategies.arms import ArmPosterior, BayesGap, Situation, forecast
+from seqopt.strategies.arms.decision import choose_batch
 
 POOL = [a + b + c for a in "ACDE" for b in "ACDE" for c in "AC"]
 NOISE = 0.3
@@ -413,6 +415,35 @@ def test_arms_are_the_posterior_of_the_model() -> None:
     assert found.counts[0].tolist() == [2, 0, 2]
 
 
+def test_only_measurements_as_the_target_are_wells_of_it() -> None:
+    contexts = Contexts.of_levels("fidelity", {"dock": 0.1, "assay": 1.0}, target="assay")
+    model = coregionalized(CandidateSet(POOL), contexts)
+    told = [Query(one, contexts.target) for one in [*POOL[:6], POOL[1]]]
+    told += [Query(one, {"fidelity": "dock"}) for one in [*POOL[:8], POOL[0], POOL[0]]]
+    values = [truth(one.key) + 50.0 * (one.get("fidelity") == "dock") for one in told]
+    model.fit(told, values, rng=np.random.default_rng(0))
+    keys = [POOL[0], POOL[1], POOL[7]]
+    found = arms_of(model, keys, target=contexts.target)
+    assert found.counts[0].tolist() == [1, 2, 0]
+    offset, unit = model.units
+    np.testing.assert_allclose((offset + unit * found.averages)[0], [values[0], values[1], np.nan])
+
+
+@pytest.mark.parametrize(("rule", "expected"), [("equal", [1, 1, 1]), ("ugap", [2, 1]), ("ucb-e", [3])])
+def test_a_cheap_assay_uses_no_wells_of_the_target(tmp_path: Path, rule: str, expected: list[int]) -> None:
+    contexts = Contexts.of_levels("fidelity", {"dock": 0.1, "assay": 1.0}, target="assay")
+    assay = {POOL[1]: 5.0, POOL[3]: 5.1, POOL[5]: 4.9}
+    dock = [(POOL[1], 90.0), (POOL[1], 91.0), (POOL[1], 92.0), (POOL[3], 60.0), (POOL[5], 61.0), (POOL[5], 60.0)]
+    with made(tmp_path, surrogate=None, strategy=MultiFidelity(), contexts=contexts) as campaign:
+        for string, value in assay.items():
+            campaign.record(string, value, context={"fidelity": "assay"})
+        for string, value in dock:
+            campaign.record(string, value, context={"fidelity": "dock"}, replicate=True)
+        found = campaign.confirm(6, batch=3, top=3, rule=rule)
+        assert [one.measured for one in found.arms] == [1, 1, 1]
+        assert sorted((one.next for one in found.arms if one.next), reverse=True) == expected
+
+
 @pytest.mark.parametrize("plate", [None, 0.3])
 def test_variances_before_the_wells_of_a_confirmation_are_found_again(plate: float | None) -> None:
     rng = np.random.default_rng(1)
@@ -425,8 +456,18 @@ def test_variances_before_the_wells_of_a_confirmation_are_found_again(plate: flo
     for arm in (0, 1, 0, 4, 1, 1):
         posterior = posterior.on_fresh_plate().given(np.array([arm]), rng.standard_normal(1))
     assert (posterior.variance < 0.5 * prior.variance)[0, [0, 1, 4]].all()
-    np.testing.assert_allclose(variance_before(posterior, [2, 3, 0, 0, 1]), prior.variance, rtol=1e-5)
-    np.testing.assert_array_equal(variance_before(posterior, np.zeros(5)), posterior.variance)
+    np.testing.assert_allclose(variance_before(posterior, [2, 3, 0, 0, 1]), prior.spread, rtol=1e-5)
+    np.testing.assert_array_equal(variance_before(posterior, np.zeros(5)), posterior.spread)
+
+
+def test_variances_before_are_of_comparisons_where_an_offset_hides_the_level() -> None:
+    root = np.random.default_rng(2).standard_normal((5, 5))
+    prior = ArmPosterior.of(np.zeros(5), root @ root.T + 3.0, 0.2, plate=np.full((5, 5), 1e6))
+    posterior = prior
+    for arm in (0, 1, 2, 3, 4, 4, 3, 2, 1, 0):
+        posterior = posterior.given(np.array([arm]), np.array([float(arm)]))
+    assert (posterior.spread < 0.5 * prior.spread).all()
+    np.testing.assert_allclose(variance_before(posterior, [2] * 5), prior.spread, rtol=1e-3)
 
 
 def test_a_plate_shares_what_the_model_says_that_it_does() -> None:
@@ -444,6 +485,90 @@ def test_a_plate_shares_what_the_model_says_that_it_does() -> None:
     # Another plate differs from what plates have in common independently of that.
     np.testing.assert_allclose(both[0, :3, 3:], both[0, :3, :3], atol=1e-6)
     assert found.plate[0].diagonal().min() > 0
+
+
+def test_means_on_plates_are_without_their_offsets() -> None:
+    """Averages are the estimates by least squares of all strings at once, with the offsets that the model expects."""
+    contexts = Contexts.of_plates()
+    model = hierarchical(CandidateSet(POOL), contexts, HammingKernel())
+    rng = np.random.default_rng(0)
+    # The first string is the control of three plates, the last two plates share another one.
+    strings = [POOL[0], *POOL[1:6], POOL[0], *POOL[6:11], POOL[0], *POOL[11:15], POOL[6]]
+    plates = ["P1"] * 6 + ["P2"] * 6 + ["P3"] * 6
+    told = [Query(one, (("plate", plate),)) for one, plate in zip(strings, plates, strict=True)]
+    shift = {"P1": 0.0, "P2": 20.0, "P3": -7.0}
+    values = [truth(one.key) + shift[str(one.get("plate"))] + 0.1 * rng.standard_normal() for one in told]
+    model.fit(told, values, rng=rng)
+    keys, fresh = [POOL[1], POOL[2], POOL[7], POOL[12], POOL[20]], (("plate", "P4"),)
+    found = arms_of(model, keys, fresh)
+    # All sixteen measured strings, each a free number.
+    every = list(dict.fromkeys(strings))
+    process = model.conditioned()
+    _, both = process.functions([*every, *(Query(key, fresh) for key in every)])
+    count = len(every)
+    shared = (both[0, count:, count:] - both[0, :count, :count]).numpy()
+    where = np.array([every.index(one) for one in strings])
+    same = np.array(plates)[:, None] == np.array(plates)
+    joint = same * shared[np.ix_(where, where)] + np.diag(process.state.observed_noise.mean(0).numpy())
+    design, inverse = np.eye(count)[where], np.linalg.inv(joint)
+    covariance = np.linalg.inv(design.T @ inverse @ design)
+    standard = (np.array(values) - model.units[0]) / model.units[1]
+    estimates = covariance @ design.T @ inverse @ standard
+    places = [every.index(key) for key in keys[:4]]
+    assert found.counts[0].tolist() == [1, 1, 1, 1, 0]
+    assert np.isnan(found.averages[0, 4])
+    expected = estimates[places]
+    np.testing.assert_allclose(found.averages[0, :4] - found.averages[0, 0], expected - expected[0], atol=1e-3)
+    assert np.abs(model.units[1] * (expected - expected[0])).max() < 3.0  # of plates that differ by 27
+    # What their offsets leave is in what they are worth.
+    own = covariance[np.ix_(places, places)] - np.diag(found.noise[0, :4])
+    centre = np.eye(4) - 0.25
+    left = 4 / 3 * np.diag(centre @ own @ centre)
+    np.testing.assert_allclose(found.effective[0, :4], 1 / (1 + left / found.noise[0, :4]), rtol=1e-2)
+
+
+@pytest.mark.parametrize("rule", ["ugap", "ucb-e"])
+def test_rules_by_means_do_not_favour_a_plate_with_a_high_offset(tmp_path: Path, rule: str) -> None:
+    first, second = {POOL[3]: 9.0, POOL[5]: 8.5}, {POOL[7]: 22.0, POOL[9]: 21.5, POOL[11]: 21.8}
+    with made(tmp_path, surrogate=None, plates=12, controls=["EEA"]) as campaign:
+        for plate, control, rows in (("P1", 1.0, first), ("P2", 21.0, second)):
+            for string, value in {"EEA": control, **rows}.items():
+                campaign.record(string, value, context={"plate": plate})
+        found = campaign.confirm(24, batch=6, top=5, rule=rule)
+        assert {well.string for well in found.plate if not well.control} <= set(first)
+
+
+def test_a_plate_is_chosen_and_looked_ahead_with_its_controls(tmp_path: Path) -> None:
+    with made(tmp_path, surrogate=None, plates=8, controls=["EEA", "EEC"]) as campaign:
+        rng = np.random.default_rng(0)
+        for plate in ("P1", "P2"):
+            for one in [*POOL[int(plate[1]) - 1 : 8 : 2], "EEA", "EEC"]:
+                value = truth(one) + 2.0 * (plate == "P2") + 0.1 * rng.standard_normal()
+                campaign.record(one, value, context={"plate": plate})
+        found = campaign.confirm(8, among=[*POOL[:4], "EEC"], batch=4, target=0.9999)
+        assert [well.string for well in found.plate if well.control] == ["EEA"]  # the other one is compared
+        keys = [*POOL[:4], "EEC"]
+        known = arms_of(campaign.session().optimizer.fitted, [*keys, "EEA"], (("plate", "P3"),))
+        rule, situation = BayesGap(), Situation(8, 0, 0, known.first(5).spread)
+        chosen = choose_batch(known, rule, situation, 4, rng, controls=1)
+        assert sorted(keys[int(arm[0])] for arm in chosen) == sorted(on_plate(found)[:4])
+        seed = campaign.store.settings.seed
+        ahead = [
+            forecast(
+                known if controls else known.first(5),
+                rule,
+                target=0.9999,
+                limit=12,
+                batch=4,
+                rng=np.random.default_rng([seed, 1, 0, 2]),
+                begun=situation,
+                controls=controls,
+            )
+            for controls in (1, 0)
+        ]
+        assert found.forecast is not None
+        assert found.forecast.decided == ahead[0].decided
+        assert found.forecast.probability[1:] == ahead[0].probability[1:] != ahead[1].probability[1:]
 
 
 @pytest.mark.slow
