@@ -35,6 +35,7 @@ BENCHMARKS = (
     "pool",
     "prefilter",
     "confirm",
+    "confirmplates",
     "folding",
     "genes",
     "portfolio",
