@@ -92,9 +92,12 @@ def judging_points(task: str) -> tuple[dict[str, FloatArray], FloatArray]:
 
 
 def searched(job: Job, *, constants: bool, random: bool = False, surrogate: str = "auto") -> Found:
-    """The search of seqopt, by default with all defaults, or as many random formulas of the same grammar."""
+    """The search of seqopt, by default with all defaults, or as many random formulas of the same grammar.
+
+    As from the command line: of formulas with constants that describe the same functions, one is in the space.
+    """
     import seqopt
-    from seqopt.objectives import ExpressionError
+    from seqopt.objectives import ExpressionError, FormulaSpace
     from seqopt.spaces import GrammarSpace
 
     inputs, values = training_points(job)
@@ -102,6 +105,8 @@ def searched(job: Job, *, constants: bool, random: bool = False, surrogate: str 
     error = ExpressionError(dict(inputs), values, constant=constant, relative=True, seed=job.seed)
     grammar = f"formulas:{','.join(inputs)}" + (f"+{constant}" if constant else "")
     space = GrammarSpace(grammar, MIN_LENGTH, MAX_LENGTH)
+    if constants:
+        space = FormulaSpace(grammar, MIN_LENGTH, MAX_LENGTH, variables=tuple(inputs), constant=constant)
     started = time.perf_counter()
     if random:
         strings = space.sample(EVALUATIONS, np.random.default_rng(job.seed))

@@ -27,7 +27,7 @@ from seqopt.datasets import read_points
 from seqopt.errors import InputError
 from seqopt.evaluation import Direction
 from seqopt.grammar import GrammarWarning
-from seqopt.objectives import Objective, parse_expression
+from seqopt.objectives import FormulaSpace, Objective, parse_expression
 from seqopt.objectives.formulas import CONSTANT, VARIABLE, FormulaData
 from seqopt.spaces import GrammarSpace
 
@@ -190,7 +190,11 @@ def formula_space(
         grammar = f"{grammar}:{','.join(variables)}" + (f"+{constant}" if constant is not None else "")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
-        space = GrammarSpace(grammar, min_length, max_length)
+        space = (
+            GrammarSpace(grammar, min_length, max_length)
+            if constant is None
+            else FormulaSpace(grammar, min_length, max_length, variables=variables, constant=constant)
+        )
     for warning in caught:
         note(str(warning.message))
     terminals = space.rules.terminals

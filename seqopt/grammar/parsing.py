@@ -172,6 +172,33 @@ expected one of ( sin( exp( x 1 2 3
         raise InputError(f"{message}; {wanted} {' '.join(expected[:_SHOWN])}{more}")
 
     def _tree(self, sets: list[_Links]) -> ParseTree:
+        return self._only_tree(sets) or self._first_tree(sets)
+
+    def _only_tree(self, sets: list[_Links]) -> ParseTree | None:
+        """The tree of a string that has one only; `None` if it has several."""
+        rules, n = self.rules, len(sets)
+        found: list[int] = []
+        pending: list[_Node] = [(rules.start, 0, n - 1)]
+        while pending:
+            head, begin, end = pending.pop()
+            done = [rule for rule in rules.by_head[head] if self._complete(rule) * n + begin in sets[end]]
+            if len(done) != 1:
+                return None
+            found.append(done[0])
+            item = self._complete(done[0]) * n + begin
+            for symbol in reversed(rules.bodies[done[0]]):
+                if isinstance(symbol, str):
+                    item, end = item - n, end - 1
+                    continue
+                cuts = sets[end][item]
+                if len(cuts) != 1:
+                    return None
+                pending.append((symbol, cuts[0], end))
+                item, end = item - n, cuts[0]
+        return ParseTree(tuple(found))
+
+    def _first_tree(self, sets: list[_Links]) -> ParseTree:
+        """The first of several trees; see the module."""
         rules, n = self.rules, len(sets)
         sizes, items = self._smallest(sets)
         found: list[int] = []

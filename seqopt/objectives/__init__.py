@@ -6,6 +6,7 @@ Nothing here imports the models or the loop.
 """
 
 from seqopt.objectives.additive import CodonAdditive, by_code, check_genes, exact_instead, exact_score, in_context
+from seqopt.objectives.canonical import Canonical
 from seqopt.objectives.codon_usage import (
     CodonPairBias,
     CodonShares,
@@ -19,6 +20,7 @@ from seqopt.objectives.constants import ConstantFit, fit_constants
 from seqopt.objectives.ehrlich import Ehrlich
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
 from seqopt.objectives.fidelities import ByFidelity, Fidelities, Fidelity
+from seqopt.objectives.formula_space import FormulaSpace
 from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
 from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.objectives.molecules import (
@@ -47,6 +49,7 @@ __all__ = [
     "PATTERN_TASKS",
     "Accessibility",
     "ByFidelity",
+    "Canonical",
     "CodonAdaptationIndex",
     "CodonAdditive",
     "CodonPairBias",
@@ -59,6 +62,7 @@ __all__ = [
     "ExpressionError",
     "Fidelities",
     "Fidelity",
+    "FormulaSpace",
     "FormulaTask",
     "GCContent",
     "Harmonisation",

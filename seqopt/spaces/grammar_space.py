@@ -214,11 +214,16 @@ class GrammarSpace(Shown, Configurable):
         refused = 0
         while refused < DRAWS:
             tree = self._sampler.tree(self.rules.start, self.min_length, self.max_length, rng)
-            if self._admits(tree):
+            kept = self._kept(tree)
+            if kept is not None:
                 refused = 0
-                yield tree
+                yield kept
             else:
                 refused += 1
+
+    def _kept(self, tree: ParseTree) -> ParseTree | None:
+        """What a new tree within the limits becomes: itself, or nothing where it lies outside the space."""
+        return tree if self._admits(tree) else None
 
     def _admits(self, tree: ParseTree) -> bool:
         """Whether a tree whose length lies within the limits belongs to the space."""
@@ -244,8 +249,9 @@ class GrammarSpace(Shown, Configurable):
             limits = max(self.min_length - rest, 0), self.max_length - rest
             grown = self._sampler.tree(heads[node], *limits, rng)
             child = ParseTree(tree.rules[:node] + grown.rules + tree.rules[ends[node] :])
-            if child != tree and self._admits(child):
-                return child
+            kept = self._kept(child) if child != tree else None
+            if kept is not None and kept != tree:
+                return kept
         return tree
 
     def cross(
@@ -276,8 +282,10 @@ class GrammarSpace(Shown, Configurable):
                 continue
             one = ParseTree(a.rules[:i] + from_b + a.rules[of_a.ends[i] :])
             other = ParseTree(b.rules[:j] + from_a + b.rules[of_b.ends[j] :])
-            if self._admits(one) and self._admits(other):
-                return one, other
+            first = self._kept(one)
+            second = self._kept(other) if first is not None else None
+            if first is not None and second is not None:
+                return first, second
         return a, b
 
     def to_string(self, individual: ParseTree) -> str:
