@@ -48,7 +48,9 @@ def restored_space(kept: Mapping[str, Any], given: Space | None = None) -> Space
         )
     if kept.get("sieve"):
         # Which is found among the classes that have been defined.
-        import seqopt.filters.sieve  # noqa: F401
+        import seqopt.filters.sieve
+    if kept.get("type") == "FormulaSpace":
+        import seqopt.objectives.formula_space  # noqa: F401
     try:
         space = from_config(kept)
     except InputError as error:

@@ -682,7 +682,8 @@ def expressions(
     holdout: Annotated[
         float | None,
         typer.Option(
-            help="Share of rows to hold out, chosen at random: formulas are judged by them, and not fitted to them.",
+            help="Share of rows to hold out, chosen at random: formulas are searched and ranked by their error on the "
+            "others; the error on these is shown beside it, and says which one to take.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -707,7 +708,10 @@ def expressions(
     surrogate: SurrogateName = "auto",
     acquisition: AcquisitionName = "gibbon",
     known: Known = None,
-    decimal_comma: KnownComma = False,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option("--decimal-comma", help="Numbers in --data and --known are written 6,5.", rich_help_panel=WHAT),
+    ] = False,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -740,14 +744,14 @@ def expressions(
 
         seqopt expressions --data growth.csv --x day --y mass --grammar mine.cfg --max-length 12 --budget 60
 
-    Several inputs, constants fitted, a quarter of the rows held out to judge by:
+    Several inputs, constants fitted, a quarter of the rows held out to choose among the best by:
 
         seqopt expressions --data rates.csv --x temperature,dose --y rate --grammar formulas --constants --holdout 0.25
 
     The folder of results holds expressions.csv (every formula scored, the best first, also for Python, spreadsheets and
-    LaTeX; the column pareto marks those that no shorter one fits as well as), report.html, search.png (a plot),
-    evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at any time; nothing that was
-    scored is lost.
+    LaTeX; the column pareto marks those that no shorter one fits as well as, pareto_held_out the same by the rows held
+    out), report.html, search.png (a plot), evaluations.csv (with what was predicted) and summary.json. Ctrl-C stops at
+    any time; nothing that was scored is lost.
     """
     del debug  # read by seqopt.cli.main
     from seqopt.cli.expressions import run_expressions
@@ -770,7 +774,7 @@ def expressions(
             asynchronous=asynchronous,
             chunk_size=chunk_size,
             known=known,
-            decimal_comma=known_comma(decimal_comma, known),
+            decimal_comma=decimal_comma,
             stop_after_failures=stop_after_failures or None,
             isolate=isolate,
         ),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.markup import escape
@@ -53,7 +55,7 @@ def run_expressions(
     """Fit a formula to points, and say what is happening; see ``seqopt expressions --help``."""
     started = time.perf_counter()
     show_notes()
-    points = read_points(data, x, y, skip_missing=skip_missing)
+    points = read_points(data, x, y, skip_missing=skip_missing, decimal_comma=plan.decimal_comma)
     formulas = FormulaData.of(
         points,
         constant=CONSTANT if constants else None,
@@ -61,8 +63,10 @@ def run_expressions(
         holdout=holdout,
         seed=plan.seed,
     )
-    space = formula_space(grammar, min_length, max_length, formulas.error.variables, formulas.error.constant)
     folder = out if out is not None else default_folder(data.name.split(".")[0], Path(grammar).stem)
+    variables, constant = formulas.error.variables, formulas.error.constant
+    every = constant is None or (plan.resume and _begun_with_every_formula(folder))
+    space = formula_space(grammar, min_length, max_length, variables, constant, every=every)
     check_plan(plan)
     from seqopt.campaign.runs import check_folder
     from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
@@ -93,14 +97,18 @@ def run_expressions(
     )
     table = write_expressions(folder, terminals, formulas)
     rows = table.to_dict("records")
+    held_out = formulas.held_out is not None
     heading = "log(1+MSE/var)" if error.relative else "log(1+MSE)"
     print_best(
         f"Best of {len(table)} formulas for {points.y_name}",
-        {"MSE": "right", heading: "right", "terminals": "right", "batch": "right", "formula": "left"},
+        {"MSE": "right", heading: "right"}
+        | ({"R2 held out": "right"} if held_out else {})
+        | {"terminals": "right", "batch": "right", "formula": "left"},
         [
             (
                 _mse(row["mse"]),
                 f"{row['score']:.4f}",
+                *((_share(row["held_out_r2"]),) if held_out else ()),
                 str(row["terminals"]),
                 origin(row["batch"]),
                 row["fitted"],
@@ -108,7 +116,6 @@ def run_expressions(
             for row in rows[:8]
         ],
     )
-    held_out = formulas.held_out is not None
     best_of_length = sorted((row for row in rows if row["pareto"]), key=lambda row: row["terminals"])
     print_best(
         "Error against length: no shorter formula fits as well as one of these",
@@ -126,11 +133,43 @@ def run_expressions(
             for row in best_of_length
         ],
     )
+    if held_out:
+        _advise(best_of_length)
     console.print(
         f"\nAll of them, the best first, as text, for Python, spreadsheets and LaTeX: "
         f"{escape(str(folder / EXPRESSIONS_CSV))}; open {escape(str(folder / 'report.html'))} to look at them."
     )
     print_continuation(plan, len(result.evaluations))
+
+
+def _advise(front: Sequence[Mapping[Any, Any]]) -> None:
+    """Which formula of those that no shorter one fits as well as to take, by the rows that were held out."""
+    judged = [row for row in front if not math.isnan(row["held_out_mse"])]
+    if not judged:
+        console.print("\nNone of these has a value at every row that was held out.")
+        return
+    least = min(judged, key=lambda row: row["held_out_mse"])
+    r2 = "" if math.isnan(least["held_out_r2"]) else f", R2 {least['held_out_r2']:.4f}"
+    console.print(
+        f"\nThe one to take: of these, {escape(least['fitted'])} has the least error on the rows held out "
+        f"(MSE {_mse(least['held_out_mse'])}{r2}; {least['terminals']} terminals)."
+    )
+
+
+def _begun_with_every_formula(folder: Path) -> bool:
+    """Whether a run that is resumed was begun when formulas with constants were searched however they are written."""
+    from seqopt.campaign.run_settings import RUN
+    from seqopt.campaign.runs import CAMPAIGN
+    from seqopt.campaign.store import CampaignStore
+
+    if not CampaignStore.begun(folder / CAMPAIGN):
+        return False
+    store = CampaignStore.open(folder / CAMPAIGN)
+    try:
+        space = store.settings.extra.get(RUN, {}).get("settings", {}).get("space")
+    finally:
+        store.close()
+    return isinstance(space, dict) and space.get("type") == GrammarSpace.config_name
 
 
 def _introduce(data: Path, formulas: FormulaData, left_out: int, space: GrammarSpace) -> None:
@@ -168,8 +207,10 @@ def formula_space(
     max_length: int,
     variables: tuple[str, ...] = (VARIABLE,),
     constant: str | None = None,
+    *,
+    every: bool = False,
 ) -> GrammarSpace:
-    """The formulas of a grammar in some variables.
+    """The formulas of a grammar in some variables; with constants, each function once.
 
     Args:
         grammar: The name of one of seqopt's grammars, in which the variables take the place of x and the constants that
@@ -178,6 +219,7 @@ def formula_space(
         max_length: Most terminals.
         variables: What formulas may use.
         constant: What stands for a constant; `None` for none.
+        every: Search all formulas, also those that describe the same functions.
 
     Raises:
         InputError: For a grammar that cannot be used, that has nothing within the limits, that lacks the constants, or
@@ -192,7 +234,7 @@ def formula_space(
         warnings.simplefilter("always", GrammarWarning)
         space = (
             GrammarSpace(grammar, min_length, max_length)
-            if constant is None
+            if constant is None or every
             else FormulaSpace(grammar, min_length, max_length, variables=variables, constant=constant)
         )
     for warning in caught:

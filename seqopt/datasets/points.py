@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.datasets.numbers import not_a_number, read_number
 from seqopt.datasets.tables import Table, read_table
 from seqopt.errors import InputError
 
@@ -33,12 +34,14 @@ class Points:
         y: The values to fit.
         y_name: The name of their column.
         left_out: Rows that were left out for a missing value.
+        decimal_comma: Whether numbers in their file have commas.
     """
 
     inputs: Mapping[str, npt.NDArray[np.float64]]
     y: npt.NDArray[np.float64]
     y_name: str
     left_out: int = 0
+    decimal_comma: bool = False
 
     @property
     def x(self) -> npt.NDArray[np.float64]:
@@ -90,6 +93,7 @@ def read_points(
     y: str | None = None,
     *,
     skip_missing: bool = False,
+    decimal_comma: bool = False,
 ) -> Points:
     """Read points from a .csv, .tsv, .xlsx or .parquet file.
 
@@ -103,6 +107,7 @@ def read_points(
         y: The column of values to fit.
         skip_missing: Leave out rows in which a cell that is needed is empty, or says NA, NaN, null, none, - or ?;
             otherwise such a cell is an error.
+        decimal_comma: Numbers are written ``6,5``, and none ``6.5``.
 
     Raises:
         InputError: For a file that cannot be read, a column that is missing, named twice or not recognised, a cell that
@@ -118,7 +123,7 @@ def read_points(
         ('day', 'mass', [1.0, 2.5])
     """
     path = Path(source)
-    table = read_table(path)
+    table = read_table(path, decimal_comma=decimal_comma)
     if not table.headed:
         raise InputError(f"{path} has no named columns: points are read from a .csv, .tsv, .xlsx or .parquet file")
     if all(map(_is_number, table.columns)):
@@ -126,7 +131,7 @@ def read_points(
             f"{path}, line 1: {', '.join(table.columns)} are numbers: begin the file with the names of its columns, "
             "such as x,y"
         )
-    x_names, y_name = _choose(table, path, x, y)
+    x_names, y_name = _choose(table, path, x, y, decimal_comma)
     unit = "row" if table.format in ("parquet", "xlsx") else "line"
     locations = [f"{path}, {unit} {line}" for line in table.lines]
     rows = list(range(len(locations)))
@@ -140,18 +145,24 @@ def read_points(
             f"{path} has {len(rows) or 'no'} point{'s' if len(rows) != 1 else ''}{complete}: a formula is fitted to "
             f"at least {FEWEST_POINTS}"
         )
-    inputs = {name: _numbers(table, name, locations, rows) for name in x_names}
-    return Points(inputs, _numbers(table, y_name, locations, rows), y_name, left_out)
+    inputs = {name: _numbers(table, name, locations, rows, decimal_comma) for name in x_names}
+    return Points(inputs, _numbers(table, y_name, locations, rows, decimal_comma), y_name, left_out, decimal_comma)
 
 
-def _choose(table: Table, path: Path, x: str | Sequence[str] | None, y: str | None) -> tuple[list[str], str]:
+def _choose(
+    table: Table, path: Path, x: str | Sequence[str] | None, y: str | None, decimal_comma: bool
+) -> tuple[list[str], str]:
     x_names = _called(table, "x") if x is None else _named(table, path, x)
     y_names = _called(table, "y") if y is None else [table.column(y, str(path))]
     if not x_names and y_names:
         x_names = [name for name in table.columns if _NUMBERED.fullmatch(name.strip()) and name not in y_names]
     missing = [name for name, columns in (("x", x_names), ("y", y_names)) if not columns]
     if missing:
-        numeric = [name for name, cells in table.columns.items() if 2 * sum(map(_is_number, cells)) > len(cells)]
+        numeric = [
+            name
+            for name, cells in table.columns.items()
+            if 2 * sum(_number(cell, decimal_comma) is not None for cell in cells) > len(cells)
+        ]
         for candidates in (list(table.columns), numeric):
             left = [name for name in candidates if name not in (*x_names, *y_names)]
             if len(left) == len(missing):
@@ -198,16 +209,32 @@ def _is_number(cell: str) -> bool:
         return False
 
 
+def _number(cell: str, decimal_comma: bool) -> float | None:
+    if decimal_comma:
+        found = read_number(cell, True)
+        return found if found is not None and math.isfinite(found) else None
+    return float(cell) if _is_number(cell) else None
+
+
 def _is_missing(cell: str) -> bool:
     return cell.strip().casefold() in MISSING
 
 
-def _numbers(table: Table, name: str, locations: Sequence[str], rows: Sequence[int]) -> npt.NDArray[np.float64]:
+def _numbers(
+    table: Table, name: str, locations: Sequence[str], rows: Sequence[int], decimal_comma: bool
+) -> npt.NDArray[np.float64]:
     cells = table.columns[name]
+    found: list[float] = []
     for row in rows:
         cell = cells[row]
-        if not _is_number(cell):
-            what = f"{cell.strip()!r} is not a finite number" if cell.strip() else "the cell is empty"
+        number = _number(cell, decimal_comma)
+        if number is None:
+            what = "the cell is empty"
+            if text := cell.strip():
+                what = f"{text!r} is not a finite number"
+                if "," in text or decimal_comma:
+                    what = f"{text!r}, {not_a_number(text, decimal_comma)}"
             way = ", or leave out all points without a value (--skip-missing)" if _is_missing(cell) else ""
             raise InputError(f"{locations[row]}, column {name!r}: {what}: correct it, or leave the point out{way}")
-    return np.array([float(cells[row]) for row in rows], dtype=np.float64)
+        found.append(number)
+    return np.array(found, dtype=np.float64)

@@ -85,6 +85,7 @@ class Canonical:
 
     def __init__(self, spelling: Spelling) -> None:
         self._writer = _Writer(spelling)
+        self._final: set[str] = set()
 
     def __call__(self, formula: Expression) -> str:
         """The canonical form of a formula, whose own canonical form it is.
@@ -96,7 +97,10 @@ class Canonical:
         # A form may open the way to another; two rounds are the rule.
         for _ in range(ROUNDS):
             found = self._writer.of(formula).text
-            if found == text:
+            if found == text or found in self._final:
+                if len(self._final) >= MOST_PARTS:
+                    self._final.clear()
+                self._final.add(found)
                 return found
             formula = parse_expression(found, formula.variables, constant=self._writer.spelling.constant)
             text = found

@@ -16,7 +16,7 @@ from seqopt.datasets.points import Points, read_points
 from seqopt.errors import InputError
 from seqopt.objectives.constants import ConstantFit
 from seqopt.objectives.expressions import FUNCTIONS, Expression, ExpressionError
-from seqopt.objectives.notation import folded, latex_text, numpy_text, plain_text, rounded, spreadsheet_text
+from seqopt.objectives.notation import folded, latex_text, numpy_text, outline, plain_text, rounded, spreadsheet_text
 from seqopt.utils.cache import digest
 
 CONSTANT = "c"
@@ -50,6 +50,8 @@ class Described:
         r2: Share of the variance of these values that it explains, 1 - MSE / variance; NaN where they are all equal.
         held_out_mse: On the rows that were held out; NaN without any.
         held_out_r2: On these rows, with their own variance.
+        outline: As it is written once constants that only stand with one another are one, with placeholders for them;
+            the formula itself where it has none. Its length is that of ``fitted``.
         fitted: With numbers for its constants, which have as few digits as leave the error as it is (within 0.1 %); the
             formula itself where it has none.
         python: The same for Python with ``import numpy as np``.
@@ -63,6 +65,7 @@ class Described:
     r2: float
     held_out_mse: float
     held_out_r2: float
+    outline: str
     fitted: str
     python: str
     spreadsheet: str
@@ -117,9 +120,16 @@ class FormulaData:
             seed: Of the choice of these rows, and of the starts of fits.
 
         Raises:
-            InputError: For columns that formulas would call by the same name, a share that leaves fewer than two rows
-                on either side, or a relative score of values that are all equal.
+            InputError: For columns that formulas would call by the same name, values whose squares overflow, a share
+                that leaves fewer than two rows on either side, or a relative score of values that are all equal.
         """
+        with np.errstate(all="ignore"):
+            squares = np.mean((2 * points.y) ** 2)
+        if not np.isfinite(squares):
+            raise InputError(
+                f"column {points.y_name!r} has values up to {np.abs(points.y).max():.3g}, whose squares are larger "
+                "than any number (1.8e308), so that no formula has an error: give it in another unit"
+            )
         names = variable_names(tuple(points.inputs), constant)
         kept, held_out = points, None
         if holdout is not None:
@@ -144,6 +154,7 @@ class FormulaData:
         facts |= {"holdout": holdout} if holdout is not None else {}
         facts |= {"seed": seed} if constant is not None or holdout is not None else {}
         facts |= {"left_out": points.left_out} if points.left_out else {}
+        facts |= {"decimal_comma": True} if points.decimal_comma else {}
         return cls(error, held_out, names, points.y_name, facts)
 
     @classmethod
@@ -157,7 +168,13 @@ class FormulaData:
         Raises:
             InputError: For a file that cannot be read.
         """
-        points = read_points(path, facts.get("x"), facts.get("y"), skip_missing=bool(facts.get("left_out")))
+        points = read_points(
+            path,
+            facts.get("x"),
+            facts.get("y"),
+            skip_missing=bool(facts.get("left_out")),
+            decimal_comma=bool(facts.get("decimal_comma")),
+        )
         constant, holdout = facts.get("constant"), facts.get("holdout")
         found = cls.of(
             points,
@@ -194,10 +211,11 @@ class FormulaData:
             with np.errstate(all="ignore"):
                 held_out_mse = _finite(np.mean((formula(inputs, fit.values) - self.held_out.y) ** 2))
             held_out_r2 = _explained(held_out_mse, self.held_out.y)
-        texts = [string] * 4
+        texts = [string] * 5
         if not undefined:
             formula, values = self._brief(formula, fit)
             texts = [
+                outline(formula, self.error.constant) if fit.values and self.error.constant else string,
                 plain_text(formula, values) if fit.values else string,
                 numpy_text(formula, values),
                 spreadsheet_text(formula, values, self.columns),

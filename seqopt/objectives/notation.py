@@ -75,6 +75,18 @@ def latex_text(formula: Expression, constants: Sequence[float] = ()) -> str:
     return _written(formula, constants, _Latex())
 
 
+def outline(formula: Expression, constant: str) -> str:
+    """A formula as `plain_text` writes it, with ``constant`` in place of the numbers of its constants.
+
+    Example:
+        >>> from seqopt.objectives import parse_expression
+        >>> outline(parse_expression("(c*(x))+c*(x+c)", constant="c"), "c")
+        'c*x+c*(x+c)'
+    """
+    steps = tuple(constant if isinstance(step, int) else step for step in formula.steps)
+    return plain_text(replace(formula, steps=steps))
+
+
 def number_text(value: float) -> str:
     """A number as briefly as it can be read back exactly.
 

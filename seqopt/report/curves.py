@@ -167,8 +167,8 @@ class Trade:
     """Formulas that no shorter one fits as well as, the shortest first.
 
     Attributes:
-        rows: Of each its length in terminals, the error, R2, R2 on points held out (empty without), the formula, its
-            text with numbers, and LaTeX.
+        rows: Of each the length in terminals of what is shown, the error, R2, R2 on points held out (empty without),
+            the formula, its text with numbers, and LaTeX.
         held_out: Points that were held out.
         constant: What stands for a constant in formulas; empty for none.
     """
@@ -192,7 +192,7 @@ def trade_of(run: Run, curves: Curves | None) -> Trade | None:
         return None
     strings = [str(text) for text in ranked(run.evaluations, run.direction)["string"]]
     found = [(string, one) for string in strings if (one := curves.described(string)) is not None]
-    lengths = [len(tokenizer.tokenize(string)) for string, _ in found]
+    lengths = [len(tokenizer.tokenize(one.outline)) for _, one in found]
     kept = pareto(lengths, [one.mse for _, one in found], curves.data.negligible)
     rows = [
         {

@@ -133,16 +133,18 @@ def write_expressions(
 
     Args:
         run_folder: The folder of a run whose objective is `seqopt.objectives.ExpressionError`.
-        terminals: The number of terminals of a formula.
+        terminals: The number of terminals of a formula. With ``data`` it is asked for those that are written, with
+            numbers for constants (`seqopt.objectives.formulas.Described.outline`).
         data: The points, to judge formulas by.
 
     Returns:
         The table of ``expressions.csv``: ``rank`` (from 1), ``score``, ``mse`` (the mean squared error, empty where it
         is undefined or, without ``data``, where the score is at its upper limit, so that it is 1,000 or more),
-        ``terminals`` (the length), ``pareto`` (whether no shorter formula fits as well, and none of its length better),
-        ``batch``, ``number``, ``predicted_mean``, ``predicted_std`` and ``expression``. With ``data`` there follow
-        ``fitted`` (with numbers for constants), ``r2``, ``held_out_mse`` and ``held_out_r2`` (empty where no rows were
-        held out), ``python``, ``spreadsheet`` and ``latex``.
+        ``terminals`` (the length; of ``fitted``, if there is one), ``pareto`` (whether no shorter formula fits as well,
+        and none of its length better), ``batch``, ``number``, ``predicted_mean``, ``predicted_std`` and ``expression``.
+        With ``data`` there follow ``fitted`` (with numbers for constants), ``r2``, ``held_out_mse``, ``held_out_r2``
+        and ``pareto_held_out`` (as ``pareto``, by the error on the rows that were held out; all three are empty where
+        there are none), ``python``, ``spreadsheet`` and ``latex``.
 
     Raises:
         RunFolderError: If the folder holds no evaluations.
@@ -150,8 +152,8 @@ def write_expressions(
     """
     run = read_run(run_folder)
     best = ranked(run.evaluations, run.direction).reset_index(drop=True)
-    lengths = [terminals(text) for text in best["string"]]
     described = None if data is None else [data.describe(text) for text in best["string"]]
+    lengths = list(map(terminals, best["string"] if described is None else [one.outline for one in described]))
     errors = (
         [mean_squared_error(score) for score in best["value"]] if described is None else [one.mse for one in described]
     )
@@ -166,8 +168,12 @@ def write_expressions(
             "expression": best["string"],
         }
     )
-    if described is not None:
-        for name in ("fitted", "r2", "held_out_mse", "held_out_r2", "python", "spreadsheet", "latex"):
+    if data is not None and described is not None:
+        for name in ("fitted", "r2", "held_out_mse", "held_out_r2"):
+            table[name] = [getattr(one, name) for one in described]
+        unseen = pareto(lengths, [one.held_out_mse for one in described], data.negligible)
+        table["pareto_held_out"] = math.nan if data.held_out is None else unseen
+        for name in ("python", "spreadsheet", "latex"):
             table[name] = [getattr(one, name) for one in described]
     write_atomically(run.folder / EXPRESSIONS_CSV, table.to_csv(index=False))
     return table

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ import pandas as pd
 import pytest
 
 from seqopt.cli import main
-from seqopt.objectives import ExpressionError
+from seqopt.objectives import ExpressionError, FormulaSpace
+from seqopt.objectives.formulas import pareto
 from seqopt.spaces import GrammarSpace
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
@@ -241,6 +243,10 @@ def test_several_inputs_constants_and_rows_held_out(capsys: pytest.CaptureFixtur
     assert front["mse"].is_monotonic_decreasing
     assert front["terminals"].is_unique
     assert (front["mse"].min(), front["terminals"].min()) == (table["mse"].min(), table["terminals"].min())
+    best = pareto(table["terminals"], table["held_out_mse"])
+    assert (table["pareto_held_out"] == best).all()
+    taken = front.loc[front["held_out_mse"].idxmin(), "fitted"]
+    assert f"The one to take: of these, {taken} has the least error on the rows held out" in " ".join(said.split())
     page = Path("out/report.html").read_text()
     for words in ("Error against length", "R² held out", front["fitted"].iloc[0], "6 points were held out"):
         assert words in page
@@ -250,6 +256,74 @@ def test_several_inputs_constants_and_rows_held_out(capsys: pytest.CaptureFixtur
     options[options.index("0.25")] = "0.5"
     assert expressions(*options, "--grammar", "formulas", "--resume", data="rates.csv") == 2
     assert "data.holdout was 0.25, is now 0.5" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_no_function_is_scored_twice_and_lengths_are_those_of_what_is_printed() -> None:
+    assert expressions("--constants", "--grammar", "formulas") == 0
+    table = pd.read_csv("out/expressions.csv")
+    space = FormulaSpace("formulas:x+c", 3, 20, constant="c")
+    assert all(map(space.is_canonical, table["expression"]))
+    assert table["expression"].is_unique
+    symbol = re.compile(
+        r"\*\*[23]|(?:sin|cos|exp|log|sqrt)\(|(?<![\w)])-?[0-9.]+(?:e-?[0-9]+)?|[0-9.]+(?:e-?[0-9]+)?|\S"
+    )
+    for row in table[table["mse"].notna()].itertuples():
+        # The brackets around a negative number are its sign.
+        printed = re.sub(r"(?<=[-+*/])\((-[^()*/+]+)\)", r"\1", row.fitted)
+        assert len(symbol.findall(printed)) == row.terminals, row.fitted
+    front = table[table["pareto"]]
+    for row in front.itertuples():
+        assert not (table["mse"][table["terminals"] < row.terminals] <= row.mse).any()
+
+
+@pytest.mark.slow
+def test_known_formulas_may_be_written_in_any_way() -> None:
+    write("known.csv", "string,value\nx*c*x/c,0.5\nx-c+c,2\n")
+    options = ["--constants", "--grammar", "formulas", "--known", "known.csv"]
+    assert expressions(*options) == 0
+    frame = pd.read_csv("out/evaluations.csv")
+    assert frame["string"].tolist()[:2] == ["x*c*x/c", "x-c+c"]
+    assert frame["key"].tolist()[:2] == ["c*x**2", "x+c"]
+    assert frame["key"].is_unique
+    assert expressions(*options, "--resume") == 0
+
+
+@pytest.mark.slow
+def test_a_run_begun_with_every_way_to_write_a_formula_goes_on() -> None:
+    def every(name: str, shortest: int, longest: int, **_: object) -> GrammarSpace:
+        return GrammarSpace(name, shortest, longest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqopt.cli.expressions.FormulaSpace", every)
+        assert expressions("--constants") == 0
+    scored = pd.read_csv("out/evaluations.csv")
+    command = ["expressions", "--data", "xy.csv", "--constants", "--out", "out", "--acquisition", "random"]
+    longer = ["9" if one == "6" and before == "--budget" else one for before, one in pairwise(["", *QUICK])]
+    assert main([*command, *longer, "--resume"]) == 0
+    after = pd.read_csv("out/evaluations.csv")
+    assert len(after) == len(scored) + 3
+    assert after["string"].tolist()[: len(scored)] == scored["string"].tolist()
+
+
+@pytest.mark.slow
+def test_decimal_commas_and_values_too_large(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{x};{y}\n".replace(".", ",") for x, y in zip(X.tolist(), Y.tolist(), strict=True) if abs(x) > 0.01)
+    write("comma.csv", "x;y\n" + rows)
+    assert expressions(data="comma.csv") == 2
+    assert "If commas are decimal in this table, say so with --decimal-comma" in capsys.readouterr().err
+    assert expressions("--decimal-comma", data="comma.csv") == 0
+    table = pd.read_csv("out/expressions.csv")
+    kept = np.abs(X) > 0.01
+    assert table["score"].tolist() == ExpressionError(X[kept], Y[kept])(table["expression"].tolist()).tolist()
+    # The page reads the points again, with their commas.
+    assert "its curve and the points" in Path("out/report.html").read_text()
+    write("points.csv", "x;y\n1,5;2.5\n2,5;3.5\n")
+    assert expressions("--decimal-comma", data="points.csv", out="other") == 2
+    assert "has a point, but commas are decimal in this table" in capsys.readouterr().err
+    write("huge.csv", "x,y\n1,1e308\n2,-1e308\n3,4\n")
+    assert expressions(data="huge.csv", out="other") == 2
+    assert "column 'y' has values up to 1e+308, whose squares are larger than any number" in capsys.readouterr().err
 
 
 @pytest.mark.slow
