@@ -5,6 +5,8 @@ name; `seqopt.evaluation` calls it.
 Nothing here imports the models or the loop.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from seqopt.objectives.additive import CodonAdditive, by_code, check_genes, exact_instead, exact_score, in_context
 from seqopt.objectives.canonical import Canonical
 from seqopt.objectives.codon_usage import (
@@ -20,7 +22,6 @@ from seqopt.objectives.constants import ConstantFit, fit_constants
 from seqopt.objectives.ehrlich import Ehrlich
 from seqopt.objectives.expressions import Expression, ExpressionError, parse_expression, published_regression
 from seqopt.objectives.fidelities import ByFidelity, Fidelities, Fidelity
-from seqopt.objectives.formula_space import FormulaSpace
 from seqopt.objectives.formula_tasks import FORMULA_TASKS, FormulaTask
 from seqopt.objectives.genes import CodonAdaptationIndex, GCContent, MinimumFreeEnergy
 from seqopt.objectives.molecules import (
@@ -42,6 +43,9 @@ from seqopt.objectives.objective import (
 from seqopt.objectives.patterns import PATTERN_TASKS, PatternCount, PatternTask
 from seqopt.objectives.structure import Accessibility, EnsembleFreeEnergy, OpeningEnergy, Window, WindowEnergy
 from seqopt.objectives.weighted import Term, WeightedSum, column_of, usual_direction
+
+if TYPE_CHECKING:
+    from seqopt.objectives.formula_space import FormulaSpace
 
 __all__ = [
     "FORMULA_TASKS",
@@ -99,3 +103,12 @@ __all__ = [
     "usual_direction",
     "weighted_objective",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Spaces load torch, which scores do without.
+    if name == "FormulaSpace":
+        from seqopt.objectives.formula_space import FormulaSpace
+
+        return FormulaSpace
+    raise AttributeError(f"module 'seqopt.objectives' has no attribute {name!r}")
