@@ -12,7 +12,7 @@ import pytest
 from seqopt.bench import confirmplates as bench
 from seqopt.bench.confirmplates import DESIGNS, HITS, ORDER, WELLS, Job, confirm, setup_of, tables, work
 from seqopt.bench.records import append_record
-from seqopt.strategies.arms import RULES
+from seqopt.strategies.arms import RULES, ArmPosterior
 
 pytestmark = pytest.mark.usefixtures("own_process")
 
@@ -39,6 +39,21 @@ def test_each_design_is_run_by_all_rules(name: str, monkeypatch: pytest.MonkeyPa
         assert ("1" in answers) == (found["regret"][rule] > 0)
     again = work(Job(name, 0))
     assert again["wrong"] == found["wrong"]
+
+
+def test_an_answer_is_wrong_if_another_hit_is_truly_better() -> None:
+    """Measured all but exactly, the best hit is named, and costs nothing."""
+    setup = setup_of(DESIGNS["no-plates"], 0, 40)
+    exact = ArmPosterior.of(setup.posterior.mean, setup.posterior.covariance, 1e-8)
+    sure = confirm(DESIGNS["no-plates"], replace(setup, posterior=exact, noise=0.0 * setup.noise), "equal", rng())
+    assert (sure == 0.0).all()
+    usual = confirm(DESIGNS["no-plates"], setup, "equal", rng())
+    assert usual.min() == 0.0
+    assert usual.max() > 0.0
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
