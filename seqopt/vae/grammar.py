@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ from seqopt.vae.codecs import Symbols, checked_strings, fact, fact_list, padded,
 LARGEST_TABLE = 1 << 27
 """Most entries of the table of which rules each non-terminal allows: rules times non-terminals."""
 
-_REMEMBERED = 200_000
+_REMEMBERED = 1 << 20
+"""Parse trees that are kept. A pool of molecules must fit: whoever goes through more strings than that, in the same
+order again, finds none of them."""
+
 _UNLIMITED = 1 << 30
 
 
@@ -93,7 +97,9 @@ class GrammarCodec:
         self.rules = rules
         self.name = name
         self.parser = Parser(rules)
-        self._derivations: dict[str, tuple[int, ...]] = {}
+        # As unsigned numbers of two or four bytes: a million trees of molecules take 200 MB so, and 600 MB as tuples.
+        self._derivations: dict[str, bytes] = {}
+        self._rule_type = "H" if len(rules) <= 0xFFFF else "I"
         self._not_derived: set[str] = set()
         self.needs = shortest_derivations(rules)
         self.least = self.needs[rules.start]
@@ -151,12 +157,13 @@ class GrammarCodec:
         Raises:
             InputError: If the grammar does not derive ``string``; the message says where parsing stopped.
         """
-        rules = self._derivations.get(string)
-        if rules is None:
-            rules = self.parser.parse(string).rules
+        kept = self._derivations.get(string)
+        if kept is None:
+            kept = array(self._rule_type, self.parser.parse(string).rules).tobytes()
             if len(self._derivations) >= _REMEMBERED:
                 self._derivations.clear()
-            self._derivations[string] = rules
+            self._derivations[string] = kept
+        rules: tuple[int, ...] = tuple(array(self._rule_type, kept))
         return rules
 
     def encode(self, strings: Sequence[str]) -> Symbols:
