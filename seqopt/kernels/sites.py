@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from botorch.utils.constraints import NonTransformedInterval
+from scipy import sparse
 from torch import Tensor
 
 from seqopt.encoding import Alphabet, EncodedStrings
@@ -36,6 +38,46 @@ from seqopt.kernels.substitution import SymbolTable, substitution_matrix, symbol
 
 BLOCK_COLUMNS = 1 << 15
 """Strings of the columns that are compared at a time, so that what they share with a row stays in the cache."""
+
+SPARSE_SHARE = 0.25
+"""Pairs of strings that differ at a smaller share of the positions are compared at those alone."""
+
+BLOCK_SYMBOLS = 1 << 22
+"""Symbols compared at a time where positions at which strings differ are looked for."""
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """Where the strings of all pairs differ, and how much: n m x L each, of which only what is not 0 is kept."""
+
+    differ: sparse.csr_matrix
+    distances: sparse.csr_matrix | None
+    shape: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        parts = [self.differ.data, self.differ.indices, self.differ.indptr]
+        return sum(part.nbytes for part in parts) + (0 if self.distances is None else self.distances.data.nbytes)
+
+
+class _Exponents(torch.autograd.Function):
+    """Sums over positions, n x m, of what `_Differences` hold times a weight of each position."""
+
+    @staticmethod
+    def forward(ctx: Any, differ: Tensor, distant: Tensor, parts: _Differences) -> Tensor:
+        ctx.parts = parts
+        found = parts.differ @ differ.detach().numpy()
+        if parts.distances is not None:
+            found += parts.distances @ distant.detach().numpy()
+        return torch.from_numpy(found).reshape(parts.shape)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        (gradient,) = gradients
+        parts: _Differences = ctx.parts
+        flat = gradient.reshape(-1).numpy()
+        distant = None if parts.distances is None else torch.from_numpy(parts.distances.T @ flat)
+        return torch.from_numpy(parts.differ.T @ flat), distant, None
 
 
 class SitesKernel(PositionalKernel):
@@ -119,7 +161,7 @@ class SitesKernel(PositionalKernel):
         )
         self.register_constraint("raw_similarity", NonTransformedInterval(0.0, 1.0))
         self.similarity = similarity if matrix is not None else 0.0
-        self._parts: tuple[Tensor, Tensor] | None = None
+        self._parts: tuple[Tensor, Tensor | _Differences] | None = None
 
     @property
     def similarity(self) -> Tensor:
@@ -164,7 +206,13 @@ class SitesKernel(PositionalKernel):
     def _covariances(self, x1: Tensor, x2: Tensor, diag: bool, scale: Tensor) -> Tensor:
         if scale.dim() > self.lengthscale.dim():
             raise InputError("the sites kernel compares all positions together: last_dim_is_batch is not for it")
-        by_site = self._by_site(x1, x2, diag)
+        by_site = self._by_site(x1, x2, diag, sparse_too=scale.dim() == 2)
+        if isinstance(by_site, _Differences):
+            inverse, similarity = 1.0 / scale[0].cpu(), self.similarity.double()[0].cpu()
+            exponents: Tensor = _Exponents.apply(  # type: ignore[no-untyped-call]
+                inverse * (1.0 - similarity), inverse * similarity, by_site
+            )
+            return (-exponents).exp()
         weights = 1.0 / scale[..., 0, :].to(by_site.device)
         similarity = self.similarity.double()[..., 0, :].to(by_site.device)
         weights = torch.cat([weights * (1.0 - similarity), weights * similarity], -1)
@@ -175,25 +223,53 @@ class SitesKernel(PositionalKernel):
             exponent = (by_site * weights.reshape(*weights.shape[:-1], *lead, weights.shape[-1])).sum(-1)
         return (-exponent).exp()
 
-    def _by_site(self, x1: Tensor, x2: Tensor, diag: bool) -> Tensor:
-        """Whether symbols differ at each position, then their distances, ``... x n x m x 2L``; ``... x n x 2L``."""
+    def _by_site(self, x1: Tensor, x2: Tensor, diag: bool, sparse_too: bool) -> Tensor | _Differences:
+        """Whether symbols differ at each position, then their distances, ``... x n x m x 2L``; ``... x n x 2L``.
+
+        For the Gram matrix of strings that agree at most positions, as variants of one do, only where they differ.
+        """
         same = x1 is x2 or (x1.shape == x2.shape and x1.dtype == x2.dtype and torch.equal(x1, x2))
         kept = self._parts
-        if same and not diag and kept is not None and torch.equal(kept[0], x1.detach().double()):
+        usable = same and not diag and kept is not None and (sparse_too or isinstance(kept[1], Tensor))
+        if usable and kept is not None and torch.equal(kept[0], x1.detach().double()):
             return kept[1]
         _, a, b = paired_tokens(x1, x2, self._name)
         self._check(a.shape[-1])
-        rows, columns = (a, b) if diag else (a[..., :, None, :], b[..., None, :, :])
-        differ = (rows != columns).astype(np.float64)
-        if self.table is None:
-            distances = np.zeros_like(differ)
+        found: Tensor | _Differences
+        if same and not diag and sparse_too and a.ndim == 2 and _differing_share(a) < SPARSE_SHARE:
+            found = self._differences(a)
         else:
-            table = self.table.of(max(int(a.max(initial=0)), int(b.max(initial=0))))
-            distances = table[rows, columns]
-        found = torch.from_numpy(np.concatenate([differ, distances], axis=-1))
+            rows, columns = (a, b) if diag else (a[..., :, None, :], b[..., None, :, :])
+            differ = (rows != columns).astype(np.float64)
+            table = self._table_of(max(int(a.max(initial=0)), int(b.max(initial=0))))
+            distances = np.zeros_like(differ) if table is None else table[rows, columns]
+            found = torch.from_numpy(np.concatenate([differ, distances], axis=-1))
         if same and not diag and found.nbytes <= KEPT_BYTES:
             self._parts = x1.detach().double().clone(), found
         return found
+
+    def _table_of(self, highest: int) -> FloatArray | None:
+        return None if self.table is None else self.table.of(highest)
+
+    def _differences(self, strings: Tokens) -> _Differences:
+        """Of all pairs of n strings of L symbols."""
+        n, sites = strings.shape
+        table = self._table_of(int(strings.max(initial=0)))
+        pairs, positions, distances = [], [], []
+        step = max(1, BLOCK_SYMBOLS // max(1, n * sites))
+        for start in range(0, n, step):
+            rows = strings[start : start + step]
+            row, column, position = np.nonzero(rows[:, None, :] != strings[None, :, :])
+            pairs.append((row + start) * n + column)
+            positions.append(position.astype(np.int32))
+            if table is not None:
+                distances.append(table[rows[row, position], strings[column, position]])
+        ends = np.cumsum(np.bincount(np.concatenate(pairs), minlength=n * n))
+        where = np.concatenate(positions), np.concatenate([[0], ends])
+        shape = n * n, sites
+        differ = sparse.csr_matrix((np.ones(len(where[0])), *where), shape=shape)
+        far = None if table is None else sparse.csr_matrix((np.concatenate(distances), *where), shape=shape)
+        return _Differences(differ, far, (n, n))
 
     def _blocks(self, rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
         for block, agreeing in agreements(rows, columns):
@@ -237,3 +313,12 @@ class SitesKernel(PositionalKernel):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_parts": None}
+
+
+def _differing_share(strings: Tokens) -> float:
+    """The share of positions at which two of n strings differ, mean over all pairs."""
+    n, sites = strings.shape
+    if not n or not sites:
+        return 1.0
+    agreeing = sum(float((np.bincount(column).astype(np.float64) ** 2).sum()) for column in strings.T)
+    return 1.0 - agreeing / (n * n * sites)

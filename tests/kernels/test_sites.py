@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -21,6 +22,19 @@ DISTANCES = symbol_distances(SCORES)
 def strings(count: int, length: int, seed: int = 0) -> list[str]:
     rng = np.random.default_rng(seed)
     return ["".join(rng.choice(list(SYMBOLS), length)) for _ in range(count)]
+
+
+def variants(count: int, length: int, seed: int = 0) -> list[str]:
+    """Of one string, most with one or two substitutions, two of them equal: they agree at most positions."""
+    rng = np.random.default_rng(seed)
+    background = strings(1, length, seed)[0]
+    found = [background, background]
+    while len(found) < count:
+        symbols = list(background)
+        for position in rng.integers(length, size=2):
+            symbols[position] = str(rng.choice(list(SYMBOLS)))
+        found.append("".join(symbols))
+    return found
 
 
 def by_definition(a: str, b: str, scales: list[float], similarity: float) -> float:
@@ -52,10 +66,42 @@ def test_with_equal_lengthscales_and_no_similarity_it_counts_substitutions() -> 
     )
 
 
-def test_gradients_are_those_of_differences() -> None:
-    kernel, encoder = SitesKernel(3, similarity=0.4).double(), Encoder()
+@pytest.mark.parametrize("matrix", ["blosum62", None])
+def test_variants_are_compared_where_they_differ(matrix: str | None) -> None:
+    """The Gram matrix of strings that agree at most positions, beside the other paths and the formula."""
+    scales, found = np.linspace(0.3, 9.0, 14).tolist(), variants(11, 14)
+    similarity = 0.3 if matrix else 0.0
+    kernel = SitesKernel(14, matrix, similarity=similarity, lengthscale=torch.tensor(scales)).double()
+    encoder = Encoder()
     bind_symbols(kernel, encoder)
-    rows = encoder.encode(strings(6, 3)).to_tensor()
+    rows = encoder.encode(found).to_tensor(width=17)
+    gram = kernel.forward(rows, rows)
+    expected = np.array([[by_definition(a, b, scales, similarity) for b in found] for a in found])
+    np.testing.assert_allclose(gram.detach(), expected, atol=1e-7)
+    np.testing.assert_allclose(gram.detach(), kernel.forward(rows, rows.flip(0)).flip(1).detach(), rtol=1e-13)
+    # A batch of lengthscales has another path, and must not be given what was kept for a single one.
+    batched = SitesKernel(14, matrix, similarity=similarity, batch_shape=torch.Size([2])).double()
+    bind_symbols(batched, encoder)
+    batched.lengthscale = torch.tensor(scales).expand(2, 1, 14)
+    np.testing.assert_allclose(batched.forward(rows, rows).detach()[1], gram.detach(), rtol=1e-6)
+
+
+def test_variants_by_the_thousand_are_compared_in_little_memory() -> None:
+    encoder, kernel = Encoder(), SitesKernel(200).double()
+    bind_symbols(kernel, encoder)
+    rows = encoder.encode(variants(300, 200)).to_tensor()
+    tracemalloc.start()
+    kernel.forward(rows, rows).sum().backward()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6  # all positions of all pairs take 288 MB
+
+
+@pytest.mark.parametrize("found", [strings(6, 3), variants(6, 9)], ids=["strings", "variants"])
+def test_gradients_are_those_of_differences(found: list[str]) -> None:
+    kernel, encoder = SitesKernel(len(found[0]), similarity=0.4).double(), Encoder()
+    bind_symbols(kernel, encoder)
+    rows = encoder.encode(found).to_tensor()
     weights = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 6)))
     (weights * kernel.forward(rows, rows)).sum().backward()
     for parameter in (kernel.raw_lengthscale, kernel.raw_similarity):

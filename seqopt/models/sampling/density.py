@@ -220,7 +220,11 @@ class LogPosterior:
 
         Each value counts as having the mean of the known noise variances.
         """
-        eigenvalues, projected, ones = _spectrum(self.gram(own), self.targets)
+        return self.table_of(self.gram(own), scales, noises)
+
+    def table_of(self, gram: Numbers, scales: Numbers, noises: Numbers) -> Numbers:
+        """As `table`, for a Gram matrix of the training queries, n x n."""
+        eigenvalues, projected, ones = _spectrum(gram, self.targets)
         variances = scales[:, None, None] * eigenvalues + (noises + self.known.mean())[:, None]
         shrunk = 1.0 + self.mean_std**2 * (ones**2 / variances).sum(-1)
         crossed = (ones * projected / variances).sum(-1)

@@ -218,13 +218,16 @@ class GridSampler(Configurable):
         table = np.empty(tuple(map(len, grids.values())))
         prior = np.zeros(table.shape) if prior is None else prior
         limited = CensoredTables(density, scales, noises) if density.sides is not None else None
-        if density.mean_std == 0.0 and _has_decays(density) and isinstance(density.encoded, EncodedStrings):
+        if _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             for place, gap in enumerate(grids["gap_decay"]):
                 assert isinstance(density.kernel, SubsequenceKernel)
                 grams = density.kernel.sums(density.encoded, grids["match_decay"], gap)
                 if limited is not None:
                     for match, gram in enumerate(_normalised(grams)):
                         table[place, match] = limited.table(gram, prior[place, match])
+                    continue
+                if density.mean_std > 0.0:
+                    table[place] = [density.table_of(gram, scales, noises) for gram in _normalised(grams)]
                     continue
                 table[place] = _eigen_table(grams, density.targets, scales, noises + float(density.known.mean()))
             return table
