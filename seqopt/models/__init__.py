@@ -43,7 +43,7 @@ from seqopt.models.protocols import (
 )
 from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
-from seqopt.models.sampling import GridSampler, Sampler, SliceSampler, SMCSampler
+from seqopt.models.sampling import GridSampler, ModeSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
 from seqopt.models.weight_space import FeatureMap, FingerprintMap, NgramMap, WeightSpaceGP
 from seqopt.utils.mean_effect import MeanEffect
@@ -81,6 +81,7 @@ __all__ = [
     "Levels",
     "MeanEffect",
     "MeasurementSurrogate",
+    "ModeSampler",
     "NgramMap",
     "NoiseAwareSurrogate",
     "PlannedSurrogate",

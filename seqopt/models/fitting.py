@@ -129,6 +129,7 @@ class PointEstimate:
         priors: Whether priors have a say in what is best; starts are drawn from them in any case.
         noise: Variance of the noise in units of the values' variance, where it is not learned.
         levels: Levels that have noise of their own; data say which level each value has.
+        mean: Constant mean of standardised values, where it is not learned.
     """
 
     kernel: gpytorch.kernels.Kernel
@@ -138,6 +139,7 @@ class PointEstimate:
     priors: bool = True
     noise: float | None = None
     levels: Levels | None = None
+    mean: float | None = None
 
     def build(self, data: TrainingData) -> SingleTaskGP:
         """The model of ``data`` at the parameters to start from."""
@@ -192,6 +194,9 @@ class PointEstimate:
         if self.noise is not None:
             model.likelihood.noise = self.noise
             model.likelihood.noise_covar.raw_noise.requires_grad_(False)
+        if self.mean is not None:
+            model.mean_module.constant = self.mean
+            model.mean_module.raw_constant.requires_grad_(False)
         return model
 
     def _begin(self, model: SingleTaskGP) -> None:

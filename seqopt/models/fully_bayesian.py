@@ -46,6 +46,7 @@ from seqopt.models.sampling import (
     GridSampler,
     KernelParameters,
     LogPosterior,
+    ModeSampler,
     ParameterSample,
     Sampler,
     SliceSampler,
@@ -195,7 +196,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
             shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
-            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a `GridSampler`; for a class in
+            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking, a `GridSampler` or a
+            `ModeSampler`; for several kernels weighed by evidence, with a `ModeSampler`; for a class in
             place of an object. When fitted: if no kernel can take the strings.
 
     Example:
@@ -254,9 +256,13 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             sampler = SliceSampler()
         self._samplers = _samplers(sampler, self._kernels)
         if levels is not None and (
-            weights == "stacking" or any(isinstance(one, GridSampler) for one in self._samplers)
+            weights == "stacking" or any(isinstance(one, GridSampler | ModeSampler) for one in self._samplers)
         ):
             raise InputError("noise of levels is sampled by a SliceSampler, and kernels are weighed by evidence then")
+        if len(self._kernels) > 1 and weights == "evidence" and any(map(_without_evidence, self._samplers)):
+            raise InputError(
+                'a ModeSampler finds no marginal likelihood to weigh kernels by: choose weights="stacking"'
+            )
         self._prior: Numbers = _probabilities(prior, len(self._kernels))
         self._weights = weights
         self._null = float(null)
@@ -312,6 +318,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     def kernels(self) -> list[gpytorch.kernels.Kernel]:
         """The kernels, at their own parameters."""
         return list(self._kernels)
+
+    @property
+    def samplers(self) -> list[Sampler]:
+        """What draws the parameters of each kernel."""
+        return list(self._samplers)
 
     @property
     def diagnostics(self) -> tuple[KernelDiagnostics, ...]:
@@ -519,12 +530,17 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """Draw all parameters from their posterior."""
         lengths = _lengths(encoded)
         positions = _equal(lengths) and (self._needed_length is None or set(lengths) == {self._needed_length})
-        taken = [positions or not _of_one_length(kernel) for kernel in self._kernels]
+        taken = [not _of_one_length(kernel) or (positions and _takes(kernel, lengths)) for kernel in self._kernels]
         if not any(taken):
             raise InputError(
                 f"strings have {min(lengths)} to {max(lengths)} symbols, and each kernel needs equal numbers"
             )
         self._say_left_out([kernel for kernel, fits in zip(self._kernels, taken, strict=True) if not fits], lengths)
+        if sides is not None and not all(map(_without_evidence, self._samplers)):
+            # Limits have no densities to stack, and a mode has no evidence.
+            weighed = [not _without_evidence(sampler) for sampler in self._samplers]
+            if any(np.logical_and(taken, weighed)):
+                taken = [fits and may for fits, may in zip(taken, weighed, strict=True)]
         own_noise = (0, 1) if self.levels is None else (self._reference, self.levels.count)
         densities = [
             LogPosterior(kernel, encoded, targets, known, self._mean_std, sides, numbers, *own_noise) if fits else None
@@ -880,6 +896,15 @@ def _of_one_length(kernel: gpytorch.kernels.Kernel) -> bool:
     return any(getattr(part, "one_length", False) for part in kernel.modules())
 
 
+def _takes(kernel: gpytorch.kernels.Kernel, lengths: Sequence[int]) -> bool:
+    """Whether a kernel that compares strings of one length takes those of that one: some are for a certain length."""
+    return not lengths or all(getattr(part, "sites", lengths[0]) == lengths[0] for part in kernel.modules())
+
+
+def _without_evidence(sampler: Sampler) -> bool:
+    return isinstance(sampler, ModeSampler)
+
+
 def _lengths(encoded: Encoded) -> list[int]:
     """Numbers of symbols; empty where there are no tokens."""
     tokens = list(encoded.parts.values())[-1] if isinstance(encoded, Fields) else encoded
@@ -910,7 +935,9 @@ def _probabilities(prior: Sequence[float] | None, count: int) -> Numbers:
         raise InputError(f"there are {found.size} prior probabilities for {count} kernels: give one for each")
     if not (np.isfinite(found) & (found > 0)).all():
         raise InputError(f"prior probabilities of kernels are {found.tolist()}; expected positive numbers")
-    return found / found.sum()
+    total = float(found.sum())
+    # What was written down is read as it was, though six times 1/6 is not 1.
+    return found if math.isclose(total, 1.0, rel_tol=1e-12) else found / total
 
 
 def _diagnosed(density: LogPosterior, sampler: Sampler, sample: ParameterSample, weight: float) -> KernelDiagnostics:

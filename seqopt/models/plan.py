@@ -314,7 +314,9 @@ class SurrogatePlan(Configurable):
         options: dict[str, Any] = {"draws": base.draws, "mean_std": settings.get("mean_std", 0.0)}
         if len(kernels) > 1:
             options |= {"weights": "stacking", "null": settings.get("null", 0.0)}
-        return FullyBayesianGP(kernels, [GridSampler() for _ in kernels], encoder=encoder, **options)
+        samplers = base.samplers if isinstance(base, FullyBayesianGP) else []
+        samplers += [GridSampler() for _ in kernels[len(samplers) :]]
+        return FullyBayesianGP(kernels, samplers, encoder=encoder, **options)
 
 
 def _with_mean(kernel: gpytorch.kernels.Kernel, size: int) -> Sum:

@@ -357,9 +357,13 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
 
     The sub-sequence kernel and that of n-grams; where all strings have one length, also the one-hot kernel, for which
     the score is a sum over positions, and the Hamming kernel, for which positions interact, and for proteins of one
-    length also the substitution kernel, for which they interact and amino acids may be alike. Genes whose symbols are
+    length also the substitution kernel, for which they interact and amino acids may be alike, and the sites kernel, for
+    which some positions matter more than others, at the mode of its parameters. Genes whose symbols are
     codons are compared by their bases as well, with kernels of the same kinds: what depends on codons is predicted by
     the ones, and what depends on bases, such as folding and GC content, by the others.
+
+    The mean is 0, that of the values; of proteins of one length, which are mostly variants of each other, it is
+    integrated out: all that were measured may lie below what they vary about.
 
     Weights are those of stacking (`seqopt.models.stacking`), and whether strings tell anything of each other is weighed
     as well: as far as they do not, strings are drawn at random (`FullyBayesianGP.doubt`).
@@ -377,24 +381,31 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         >>> from seqopt.spaces import CodonSpace
         >>> [type(kernel).__name__ for kernel in mixture(CodonSpace("MAKVL")).kernels[4:]]
         ['LetterSubsequenceKernel', 'LetterNgramKernel', 'LetterOneHotKernel', 'LetterHammingKernel']
-        >>> mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4]
-        SubstitutionKernel(matrix='blosum62', form='product', lengthscale=3)
+        >>> [type(one).__name__ for one in mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4:]]
+        ['SubstitutionKernel', 'SitesKernel']
     """
     encoder = variants_encoder(space)
     lengths = _lengths(space)
     codons = encoder is None and isinstance(space.encoder.tokenizer, CodonTokenizer)
     return _mixed(
         _parts(space, encoder) if partitions is None else partitions,
-        positions=0 < int(lengths.min(initial=1 << 30)) == int(lengths.max(initial=0)),
+        sites=_sites_of(lengths, encoder),
         protein=space.kind == "protein",
         encoder=encoder,
         base_partitions=(_parts(space, letters=3) if partitions is None else 3 * partitions) if codons else None,
     )
 
 
+def _sites_of(lengths: npt.NDArray[np.int32], encoder: VaryingPositions | None) -> int:
+    """Positions at which strings of one length are compared; 0 where lengths differ."""
+    if not 0 < int(lengths.min(initial=1 << 30)) == int(lengths.max(initial=0)):
+        return 0
+    return int(lengths[0]) if encoder is None else len(encoder.positions)
+
+
 def _mixed(
     partitions: int,
-    positions: bool = False,
+    sites: int = 0,
     protein: bool = False,
     encoder: StringEncoder | None = None,
     base_partitions: int | None = None,
@@ -409,18 +420,21 @@ def _mixed(
         OneHotKernel,
         SubstitutionKernel,
     )
-    from seqopt.models.sampling import GridSampler
+    from seqopt.models.sampling import GridSampler, ModeSampler
 
     kernels: list[Any] = [SubsequenceKernel(partitions=partitions), NgramKernel()]
-    if positions:
+    if sites:
         kernels += [OneHotKernel(), HammingKernel()]
-    if positions and protein:
-        kernels.append(SubstitutionKernel())
+    by_site = sites > 0 and protein
+    if by_site:
+        kernels += [SubstitutionKernel(), SitesKernel(sites)]
     if base_partitions is not None:
         kernels += [LetterSubsequenceKernel(partitions=base_partitions), LetterNgramKernel()]
-        kernels += [LetterOneHotKernel(), LetterHammingKernel()] if positions else []
-    samplers = [GridSampler() for _ in kernels]
-    return FullyBayesianGP(kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=0.0)
+        kernels += [LetterOneHotKernel(), LetterHammingKernel()] if sites else []
+    samplers = [ModeSampler() if isinstance(kernel, SitesKernel) else GridSampler() for kernel in kernels]
+    return FullyBayesianGP(
+        kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=1.0 if by_site else 0.0
+    )
 
 
 def variants_encoder(space: Space) -> VaryingPositions | None:

@@ -50,7 +50,7 @@ def test_a_mixture_weighs_features_as_one_more_kernel(path: Path) -> None:
     assert isinstance(gp, FullyBayesianGP)
     kernels = [kernel.kernel for kernel in gp.kernels if isinstance(kernel, OnField)]
     assert [type(kernel).__name__ for kernel in kernels] == [
-        *("SubsequenceKernel", "NgramKernel", "OneHotKernel", "HammingKernel", "SubstitutionKernel"),
+        *("SubsequenceKernel", "NgramKernel", "OneHotKernel", "HammingKernel", "SubstitutionKernel", "SitesKernel"),
         "SmoothFeatureKernel",
     ]
     gp.fit(STRINGS[:40], VALUES[:40], rng=np.random.default_rng(1))

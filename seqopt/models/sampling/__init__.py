@@ -3,6 +3,7 @@
 from seqopt.models.sampling.density import LogPosterior
 from seqopt.models.sampling.diagnostics import effective_sample_size, split_r_hat
 from seqopt.models.sampling.grid import GridSampler
+from seqopt.models.sampling.mode import ModeSampler
 from seqopt.models.sampling.parameters import Coordinate, KernelParameters
 from seqopt.models.sampling.protocols import GOOD_R_HAT, ParameterSample, Sampler
 from seqopt.models.sampling.slice_sampler import SliceSampler
@@ -14,6 +15,7 @@ __all__ = [
     "GridSampler",
     "KernelParameters",
     "LogPosterior",
+    "ModeSampler",
     "ParameterSample",
     "SMCSampler",
     "Sampler",

@@ -1,0 +1,176 @@
+"""The mode of a posterior of parameters, and the kernel of sites in a mixture of kernels."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from seqopt.encoding import Encoder
+from seqopt.errors import InputError
+from seqopt.kernels import HammingKernel, NgramKernel, SitesKernel, SubsequenceKernel
+from seqopt.models import FullyBayesianGP, GridSampler, Levels, ModeSampler, StringGP
+from seqopt.models.fitting import PointEstimate, TrainingData
+from seqopt.models.registry import mixture
+from seqopt.models.sampling import LogPosterior, mode
+from seqopt.models.sampling import grid as grid_module
+from seqopt.spaces import CandidateSet, StringSpace
+from seqopt.utils.config import from_config
+
+RNG = np.random.default_rng(0)
+PARENT = "MKTAYIAKQRQISFVKSHFS"
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def variants(count: int, seed: int = 0) -> list[str]:
+    rng = np.random.default_rng(seed)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        symbols = list(PARENT)
+        for position in rng.integers(len(PARENT), size=2):
+            symbols[position] = str(rng.choice(list(AMINO_ACIDS)))
+        found["".join(symbols)] = None
+    return list(found)
+
+
+VARIANTS = variants(160)
+POOL = CandidateSet(VARIANTS, kind="protein")
+
+
+def scores(strings: list[str]) -> NDArray[np.float64]:
+    """Substitutions at three positions cost much, others nothing."""
+    cost = {3: 2.0, 9: 1.5, 14: 3.0}
+    return np.array([-sum(c for p, c in cost.items() if string[p] != PARENT[p]) for string in strings])
+
+
+def density(mean_std: float, kernel: SitesKernel | HammingKernel | None = None) -> LogPosterior:
+    encoded = Encoder().encode(VARIANTS[:60])
+    values = scores(VARIANTS[:60]) + 0.1 * RNG.standard_normal(60)
+    standardized = (values - values.mean()) / values.std(ddof=1)
+    return LogPosterior(HammingKernel() if kernel is None else kernel, encoded, standardized, np.zeros(60), mean_std)
+
+
+def test_it_finds_what_a_surrogate_of_point_estimates_finds() -> None:
+    values = scores(VARIANTS[:60]) + 0.1 * RNG.standard_normal(60)
+    gp = StringGP(HammingKernel(), restarts=1)
+    gp.fit(VARIANTS[:60], values, rng=np.random.default_rng(0))
+    standardized = (values - values.mean()) / values.std(ddof=1)
+    of = LogPosterior(HammingKernel(), Encoder().encode(VARIANTS[:60]), standardized, np.zeros(60))
+    found = ModeSampler().sample(of, np.random.default_rng(0))
+    for name in ("lengthscale", "outputscale", "noise_variance"):
+        assert found.values[name].tolist() == pytest.approx([gp.hyperparameters[name]], rel=0.02)
+    assert found.weights.tolist() == [1.0]
+    assert np.isnan(found.log_evidence)
+
+
+def test_with_a_mean_of_0_no_parameters_near_it_are_more_probable() -> None:
+    of = density(0.0)
+    sample = ModeSampler().sample(of, np.random.default_rng(0))
+    best = [float(values[0]) for values in sample.values.values()]
+    prior = of.kernel.lengthscale_prior
+
+    def log_density(lengthscale: float, scale: float, noise: float) -> float:
+        priors = -0.5 * np.log(scale) ** 2 - 0.5 * (np.log(noise) + 4.0) ** 2
+        own = float(prior.log_prob(prior.loc.new_tensor(lengthscale)))
+        return float(of.log_likelihood([lengthscale], scale, noise) + priors + own)
+
+    for place in range(3):
+        for factor in (0.8, 1.25):
+            moved = [value * factor if at == place else value for at, value in enumerate(best)]
+            assert log_density(*moved) < log_density(*best) + 1e-3
+
+
+def test_parameters_are_learned_from_as_many_strings_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    build = PointEstimate.build
+
+    def counted(self: PointEstimate, data: TrainingData) -> object:
+        sizes.append(len(data.targets))
+        return build(self, data)
+
+    monkeypatch.setattr(PointEstimate, "build", counted)
+    of = density(1.0, SitesKernel(len(PARENT), None))
+    ModeSampler().sample(of, np.random.default_rng(0))
+    assert sizes == [60]
+    monkeypatch.setattr(mode, "GRAM_BYTES", 25**2 * 16 * (len(PARENT)))
+    ModeSampler().sample(of, np.random.default_rng(0))
+    assert sizes[1:] == [60, 25]
+    ModeSampler(fit_size=10).sample(of, np.random.default_rng(0))
+    assert sizes[3:] == [60, 10]
+
+
+@pytest.mark.parametrize("arguments", [{"restarts": 0}, {"restarts": 1.5}, {"fit_size": 1}, {"restarts": True}])
+def test_arguments_out_of_range_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="must be an integer of at least"):
+        ModeSampler(**arguments)
+
+
+def test_it_has_no_evidence_and_no_levels() -> None:
+    with pytest.raises(InputError, match="a mode has no evidence"):
+        ModeSampler().sample(density(1.0), np.random.default_rng(0), evidence=True)
+    with pytest.raises(InputError, match="choose weights="):
+        FullyBayesianGP([HammingKernel(), NgramKernel()], [ModeSampler(), GridSampler()])
+    with pytest.raises(InputError, match="noise of levels"):
+        FullyBayesianGP(HammingKernel(), ModeSampler(), levels=Levels("assay", ("cheap", "dear"), "dear"))
+    # A single kernel needs no weight.
+    gp = FullyBayesianGP(HammingKernel(), ModeSampler())
+    gp.fit(VARIANTS[:30], scores(VARIANTS[:30]), rng=np.random.default_rng(0))
+    assert gp.diagnostics[0].weight == 1.0
+
+
+def test_a_mixture_of_kernels_finds_the_sites_that_matter() -> None:
+    gp = mixture(POOL)
+    gp.bind(POOL)
+    train, test = VARIANTS[:100], VARIANTS[100:]
+    gp.fit(train, scores(train), rng=np.random.default_rng(0))
+    weights = {found.kernel: found.weight for found in gp.diagnostics}
+    assert max(weights, key=lambda name: weights[name]) == "SitesKernel"
+    scales = [gp.hyperparameters[f"kernels[5].lengthscale[{place}]"] for place in range(len(PARENT))]
+    assert {3, 9, 14} == set(np.argsort(scales)[:3].tolist())
+    without = FullyBayesianGP(gp.kernels[:5], gp.samplers[:5], weights="stacking", mean_std=1.0)
+    without.fit(train, scores(train), rng=np.random.default_rng(0))
+    errors = [np.abs(one.predict(test)[0] - scores(test)).mean() for one in (gp, without)]
+    assert errors[0] < 0.6 * errors[1]
+    again = from_config(json.loads(json.dumps(gp.config())))
+    assert again.config() == gp.config()
+    again.load_state_dict(json.loads(json.dumps(gp.state_dict())))
+    again.fit(train, scores(train), rng=np.random.default_rng(0))
+    assert again.predict(test)[0] == pytest.approx(gp.predict(test)[0])
+
+
+def test_limits_are_learned_from_without_what_has_no_evidence() -> None:
+    gp = mixture(POOL)
+    gp.bind(POOL)
+    values, sides = scores(VARIANTS[:60]), np.zeros(60, dtype=np.int64)
+    sides[values <= -3.0] = -1
+    gp.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
+    assert "SitesKernel" not in {found.kernel for found in gp.diagnostics}
+    alone = FullyBayesianGP(SitesKernel(len(PARENT)), ModeSampler())
+    alone.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
+    assert np.isfinite(alone.predict(VARIANTS[60:])[0]).all()
+
+
+def test_strings_of_another_length_leave_the_kernel_of_sites_out(caplog: pytest.LogCaptureFixture) -> None:
+    gp = mixture(StringSpace(AMINO_ACIDS, 20, kind="protein"))
+    shorter = [string[:-3] for string in VARIANTS[:40]]
+    gp.fit(shorter, scores(VARIANTS[:40]), rng=np.random.default_rng(0))
+    names = {found.kernel for found in gp.diagnostics}
+    assert "HammingKernel" in names
+    assert "SitesKernel" not in names
+    assert "the measured strings have 17 symbols" in caplog.text
+
+
+@pytest.mark.parametrize("known", [0.0, 0.3])
+def test_a_grid_of_decays_is_the_same_one_matrix_at_a_time(monkeypatch: pytest.MonkeyPatch, known: float) -> None:
+    """With a mean that is integrated out, Gram matrices of a gap decay share a dynamic program, too."""
+    encoded = Encoder().encode(VARIANTS[:20])
+    found = []
+    for shared in (True, False):
+        if not shared:
+            monkeypatch.setattr(grid_module, "EncodedStrings", str)
+        of = LogPosterior(SubsequenceKernel(3), encoded, np.linspace(-1.5, 1.5, 20), np.full(20, known))
+        found.append(GridSampler().sample(of, np.random.default_rng(0), evidence=True))
+    assert found[0].log_evidence == pytest.approx(found[1].log_evidence, rel=1e-9)
+    assert found[0].weights == pytest.approx(found[1].weights, rel=1e-6, abs=1e-12)
