@@ -251,7 +251,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 raise InputError(f"{found.__name__} is a class: give an object of it, {found.__name__}(...)")
             if not isinstance(found, gpytorch.kernels.Kernel):
                 raise InputError(f"{found!r} of type {type(found).__name__} is not a kernel")
-            KernelParameters(found)  # refuses what cannot be sampled
+            _ = KernelParameters(found).coordinates  # refuses what cannot be sampled
         if sampler is None and levels is not None:
             sampler = SliceSampler()
         self._samplers = _samplers(sampler, self._kernels)

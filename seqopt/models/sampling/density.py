@@ -30,6 +30,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import gpytorch
 import numpy as np
@@ -139,16 +140,20 @@ class LogPosterior:
         self.evaluations = self.grams = 0
         self.numbers = numbers
         self.others = [level for level in range(levels) if level != reference]
-        self.coordinates = [
+        self._equal_noise = bool(np.ptp(known) == 0.0) and not self.others
+        self._rows: torch.Tensor | None = None
+        self._last: _Gram | None = None
+        self._found: CensoredSites | None = None
+
+    @cached_property
+    def coordinates(self) -> list[Coordinate]:
+        """See the class."""
+        return [
             *self.parameters.coordinates,
             *(_positive(ratio_name(level), RATIO_BOUNDS, *RATIO_PRIOR) for level in self.others),
             _positive(OUTPUTSCALE, SCALE_BOUNDS, *SCALE_PRIOR),
             _positive(NOISE_VARIANCE, NOISE_BOUNDS, *NOISE_PRIOR),
         ]
-        self._equal_noise = bool(np.ptp(known) == 0.0) and not self.others
-        self._rows: torch.Tensor | None = None
-        self._last: _Gram | None = None
-        self._found: CensoredSites | None = None
 
     @property
     def kernel(self) -> gpytorch.kernels.Kernel:

@@ -14,7 +14,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import gpytorch
 import numpy as np
@@ -126,12 +126,16 @@ class KernelParameters:
                 raise InputError(
                     f"the prior {name} belongs to no parameter of the kernel; expected one named raw_X for X_prior"
                 )
-        self.coordinates: list[Coordinate] = [found for part in self._parts for found in part.coordinates()]
+
+    @cached_property
+    def coordinates(self) -> list[Coordinate]:
+        """What a sampler moves, in the order of `names`. Their priors are normalised when they are first asked for."""
+        return [found for part in self._parts for found in part.coordinates()]
 
     @property
     def names(self) -> list[str]:
         """Those of the parameters."""
-        return [found.name for found in self.coordinates]
+        return [name for part in self._parts for name in part.names]
 
     @property
     def values(self) -> list[float]:
@@ -167,6 +171,10 @@ class _Part:
             raise InputError(f"the prior of {self.name} is one of vectors, {prior}; expected one of single numbers")
         raw_values = parameter.detach()
         values = raw_values if constraint is None else constraint.transform(raw_values)
+        self.names = [self.name] if self.size == 1 else [f"{self.name}[{place}]" for place in range(self.size)]
+        for one in self.names:
+            if one in (OUTPUTSCALE, NOISE_VARIANCE, MEAN):
+                raise InputError(f"the kernel has a parameter {one}, which every model has itself: leave it out")
         self.values: list[float] = values.reshape(-1).tolist()
         self.lower, self.upper = -math.inf, math.inf
         if constraint is not None:
@@ -185,9 +193,7 @@ class _Part:
         self.parameter.data.copy_(tensor)
 
     def _coordinate(self, place: int) -> Coordinate:
-        name = self.name if self.size == 1 else f"{self.name}[{place}]"
-        if name in (OUTPUTSCALE, NOISE_VARIANCE, MEAN):
-            raise InputError(f"the kernel has a parameter {name}, which every model has itself: leave it out")
+        name = self.names[place]
         value = min(max(self.values[place], self.lower), self.upper)
         logarithmic = self.lower >= 0.0 and self.upper > 1.0 and value > 0.0
         start = math.log(value) if logarithmic else value
@@ -234,8 +240,14 @@ class _Part:
         values = torch.from_numpy(np.exp(points) if logarithmic else points)
         shape = self.parameter.shape
         with torch.no_grad():
+            if not self.prior.batch_shape:
+                return self._per_unit(self.prior.log_prob(values).numpy(), values, logarithmic)
             spread = values.reshape(-1, *[1] * len(shape)).expand(-1, *shape)
             densities = self.prior.log_prob(spread).expand(spread.shape).reshape(len(points), -1)[:, place].numpy()
+        return self._per_unit(densities, values, logarithmic)
+
+    def _per_unit(self, densities: Numbers, values: torch.Tensor, logarithmic: bool) -> Numbers:
+        """Logarithms of densities per unit of the coordinate, from those per unit of the parameter."""
         logarithms = values.log().numpy() if logarithmic or isinstance(self.prior, LogUnitNormalPrior) else 0.0
         if isinstance(self.prior, LogUnitNormalPrior):
             densities = densities - logarithms
