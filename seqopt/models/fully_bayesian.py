@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
@@ -73,6 +75,9 @@ OF_ALL = (OUTPUTSCALE, NOISE_VARIANCE, MEAN)
 
 GAP_DECAY = "gap_decay"
 DECAYS = {GAP_DECAY, "match_decay"}
+
+MOST_SHOWN = 8
+"""Numbers of one parameter of a kernel that `FullyBayesianGP.hyperparameters` gives one by one."""
 
 PER_GAP_DECAY = 3
 """Draws of a sub-sequence kernel that share a gap decay: each gap decay costs a dynamic program for every string that a
@@ -394,12 +399,15 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         """Means over the draws, of those that have the parameter; scale, noise and mean for standardised values.
 
         With several kernels, the parameters of each have its number in front (``kernels[0].lengthscale``), and
-        ``kernels[0].weight`` is the share of its draws.
+        ``kernels[0].weight`` is the share of its draws. Of a parameter of more than `MOST_SHOWN` numbers, such as a
+        lengthscale for each position, it is the mean over these as well; `state_dict` has them all.
         """
-        found = {
-            name: float(np.mean([value for value in values if value is not None]))
-            for name, values in (self._parameters or {}).items()
-        }
+        known: dict[str, list[float]] = {}
+        parts = Counter(_without_place(name) for name in self._parameters or {})
+        for name, values in (self._parameters or {}).items():
+            shown = _without_place(name) if parts[_without_place(name)] > MOST_SHOWN else name
+            known.setdefault(shown, []).extend(value for value in values if value is not None)
+        found = {name: float(np.mean(values)) for name, values in known.items()}
         if self._parameters is None or len(self._kernels) == 1:
             return found
         shares = np.bincount(self._chosen, minlength=len(self._kernels)) / len(self._chosen)
@@ -890,6 +898,11 @@ def _shared(values: Numbers, weights: Numbers, drawn: Sequence[int], rng: np.ran
 def _present(part: T | None) -> T:
     assert part is not None
     return part
+
+
+def _without_place(name: str) -> str:
+    """The name of a parameter of several numbers, without which of these it is."""
+    return re.sub(r"\[\d+\]$", "", name)
 
 
 def _of_one_length(kernel: gpytorch.kernels.Kernel) -> bool:

@@ -207,6 +207,19 @@ def _batch_name(number: int, chosen: bool, run: Run) -> str:
     return str(number) if chosen else f"{number} (chosen without a model)"
 
 
+def _kernel_types(run: Run) -> list[str] | None:
+    """The types of the kernels that were averaged over: from the state of the surrogate, or from its settings."""
+    known = (run.model or {}).get("kernel_types")
+    if isinstance(known, list):
+        return [str(kind) for kind in known]
+    details = run.settings.get("details")
+    surrogate = details.get("surrogate") if isinstance(details, dict) else None
+    kernels = surrogate.get("kernel") if isinstance(surrogate, dict) else None
+    if not isinstance(kernels, list):
+        return None
+    return [str(kernel.get("type", "")) if isinstance(kernel, dict) else "" for kernel in kernels]
+
+
 def parameters_of(run: Run) -> list[dict[str, Any]]:
     """The kernel's parameters by step; only those that are numbers."""
     kernels = [
@@ -217,13 +230,14 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
         and (number := as_number(step.get("step"))) is not None
     ]
     names = list(dict.fromkeys(str(name) for _, kernel in kernels for name in kernel))
+    kinds = _kernel_types(run)
     parameters = []
     for name in names:
         values = [(step, as_number(kernel.get(name))) for step, kernel in kernels]
         known = [value for _, value in values if value is not None]
         if not known:
             continue
-        title, meaning = described_parameter(name, (run.model or {}).get("kernel_types"))
+        title, meaning = described_parameter(name, kinds)
         curve = sparkline([value for _, value in values])
         parameters.append(
             {

@@ -358,12 +358,24 @@ def test_parameters_of_several_kernels_are_called_by_what_these_compare() -> Non
     assert found[0]["meaning"].startswith("per skipped symbol")
     older = parameters_of(Run(Path(), pd.DataFrame(), steps=steps, model={"parameters": {}}))
     assert older[0]["name"] == "kernel 1: gap decay"
+    # A run of a search keeps no state of its surrogate; its settings say of what kernels it was.
+    surrogate = {
+        "type": "FullyBayesianGP",
+        "kernel": [{"type": "SubsequenceKernel"}, {"type": "SitesKernel"}, "foreign"],
+    }
+    settings: dict[str, Any] = {"details": {"surrogate": surrogate}}
+    of_search = parameters_of(Run(Path(), pd.DataFrame(), steps=steps, settings=settings))
+    assert [one["name"] for one in of_search[:3]] == [
+        "sub-sequences: gap decay",
+        "sites, each by its weight: weight",
+        "kernel 3: length scale",
+    ]
 
 
 def test_every_kernel_of_a_mixture_has_a_name() -> None:
     spaces = [CodonSpace("MAK"), StringSpace("ACDE", 5, kind="protein")]
     kinds = {type(kernel).__name__ for space in spaces for kernel in mixture(space).kernels}
-    assert len(kinds) == 9
+    assert len(kinds) == 10
     assert kinds <= set(KERNELS)
 
 
