@@ -20,6 +20,7 @@ import torch
 from botorch.utils.constraints import NonTransformedInterval
 from scipy import sparse
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from seqopt.encoding import Alphabet, EncodedStrings
 from seqopt.errors import InputError
@@ -72,6 +73,7 @@ class _Exponents(torch.autograd.Function):
         return torch.from_numpy(found).reshape(parts.shape)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
         (gradient,) = gradients
         parts: _Differences = ctx.parts
@@ -299,22 +301,30 @@ class SitesKernel(PositionalKernel):
         return super().cross(a, b, self_a, self_b, dtype)
 
     def _fill(self, values: FloatArray, rows: Tokens, columns: Tokens, scales: npt.NDArray[np.float64]) -> None:
-        highest = max(int(rows.max(initial=0)), int(columns.max(initial=0)))
-        differ = 1.0 - np.eye(highest + 1)
-        distances = differ if self.table is None else self.table.of(highest)[: highest + 1, : highest + 1]
-        similarities = self.similarity.detach().double().cpu().reshape(-1).numpy()
-        theirs = np.ascontiguousarray(columns.T)
+        table = self._table_of(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
+        similarities = self.similarity.detach().double().cpu().reshape(-1).tolist()
+        # Symbols of one position may have numbers of their own, so that there are many: of each position only those
+        # that stand there are looked at.
+        mine, theirs = np.empty((len(rows), self.sites), np.intp), np.empty((self.sites, len(columns)), np.intp)
+        apart: list[tuple[FloatArray, FloatArray]] = []
+        for site in range(self.sites):
+            here, mine[:, site] = np.unique(rows[:, site], return_inverse=True)
+            there, theirs[site] = np.unique(columns[:, site], return_inverse=True)
+            differ = (here[:, None] != there[None, :]).astype(np.float64)
+            apart.append((differ, differ if table is None else table[np.ix_(here, there)]))
         for matrix, scale, similarity in zip(values, scales, similarities, strict=True):
-            apart = (1.0 - similarity) * differ + similarity * distances
-            factors = np.exp(-apart / scale[:, None, None]).astype(values.dtype)
+            factors = [
+                np.exp(-((1.0 - similarity) * differ + similarity * distances) / one).astype(values.dtype)
+                for (differ, distances), one in zip(apart, scale, strict=True)
+            ]
             for start in range(0, theirs.shape[1], BLOCK_COLUMNS):
                 block = theirs[:, start : start + BLOCK_COLUMNS]
                 taken = np.empty(block.shape[1], dtype=values.dtype)
-                for row, mine in enumerate(rows):
+                for row in range(len(mine)):
                     out = matrix[row, start : start + BLOCK_COLUMNS]
-                    np.take(factors[0, mine[0]], block[0], out=out, mode="clip")
+                    np.take(factors[0][mine[row, 0]], block[0], out=out, mode="clip")
                     for site in range(1, self.sites):
-                        np.take(factors[site, mine[site]], block[site], out=taken, mode="clip")
+                        np.take(factors[site][mine[row, site]], block[site], out=taken, mode="clip")
                         out *= taken
 
     def __getstate__(self) -> dict[str, Any]:

@@ -254,7 +254,12 @@ class PointEstimate:
         likelihood = DenseMarginalLogLikelihood(model.likelihood, model, limits, priors=self.priors)
         own = model.covar_module.base_kernel
         if full and isinstance(own, AdaptiveKernel):
+            # What was chosen by hand stays.
+            named = model.covar_module.base_kernel.named_parameters()
+            frozen = {name: one.detach().clone() for name, one in named if not one.requires_grad}
             own.adapt(model.train_inputs[0])
+            for name, value in frozen.items():
+                model.covar_module.base_kernel.get_parameter(name).data.copy_(value)
             self._begin(model)
         learned = [parameter for parameter in own.parameters() if parameter.requires_grad]
         for parameter in learned:

@@ -55,7 +55,12 @@ from seqopt.models.sampling import (
 )
 from seqopt.models.sampling.density import NOISE_RATIO, ratio_name
 from seqopt.models.sampling.parameters import MEAN, NOISE_VARIANCE, OUTPUTSCALE, Numbers
-from seqopt.models.stacking import independent_densities, leave_one_out_densities, stacking_weights
+from seqopt.models.stacking import (
+    cross_fitted_densities,
+    independent_densities,
+    leave_one_out_densities,
+    stacking_weights,
+)
 from seqopt.spaces import PoolSpace, Space
 from seqopt.utils.config import Configurable
 from seqopt.utils.parameter_names import KERNELS
@@ -152,6 +157,8 @@ def default_sampler(kernel: gpytorch.kernels.Kernel) -> Sampler:
 class FullyBayesianGP(GaussianSurrogate, Configurable):
     r"""Gaussian process over strings, averaged over draws from the posterior of its parameters.
 
+    (Over one point of it where the sampler of a kernel is a `seqopt.models.sampling.ModeSampler`.)
+
     Its posteriors are mixtures over the draws: `conditioned`, which searches use, keeps the draws apart in a leading
     dimension; `predict` and `posterior` give the moments of the mixture.
 
@@ -168,7 +175,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     where the marginal likelihood is exact on a grid, and estimated by bridge sampling for chains (error of its
     logarithm: see `diagnostics`), or by stacking (``weights="stacking"``): the weights with which the kernels together
     would have predicted every value best from the others (`seqopt.models.stacking`), which also find that two kernels
-    are better than one. Where values are censored, kernels are weighed by marginal likelihood in either case.
+    are better than one. Where values are censored, kernels are weighed by marginal likelihood in either case, and
+    those with a `seqopt.models.sampling.ModeSampler`, which has none, take no part beside others.
 
     Stacking can also weigh the hypothesis that strings tell nothing of each other's values, with the prior probability
     ``null``: its weight is `doubt`. It has no part in predictions, but `seqopt.strategies.ModelBased` draws as large a
@@ -264,15 +272,15 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             weights == "stacking" or any(isinstance(one, GridSampler | ModeSampler) for one in self._samplers)
         ):
             raise InputError("noise of levels is sampled by a SliceSampler, and kernels are weighed by evidence then")
-        if len(self._kernels) > 1 and weights == "evidence" and any(map(_without_evidence, self._samplers)):
-            raise InputError(
-                'a ModeSampler finds no marginal likelihood to weigh kernels by: choose weights="stacking"'
-            )
+        modes = any(isinstance(one, ModeSampler) for one in self._samplers)
+        if modes and len(self._kernels) > 1 and weights == "evidence":
+            raise InputError('a ModeSampler gives no evidence to weigh kernels by: choose weights="stacking"')
         self._prior: Numbers = _probabilities(prior, len(self._kernels))
         self._weights = weights
         self._null = float(null)
         self._doubt = 0.0
         self._said: tuple[str, ...] = ()
+        self._limits_said = False
         self._length: int | None = None
         self._mean_std = float(mean_std)
         self.draws = int(draws)
@@ -544,11 +552,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                 f"strings have {min(lengths)} to {max(lengths)} symbols, and each kernel needs equal numbers"
             )
         self._say_left_out([kernel for kernel, fits in zip(self._kernels, taken, strict=True) if not fits], lengths)
-        if sides is not None and not all(map(_without_evidence, self._samplers)):
+        modes = [isinstance(sampler, ModeSampler) for sampler in self._samplers]
+        if sides is not None and any(fits and not mode for fits, mode in zip(taken, modes, strict=True)):
             # Limits have no densities to stack, and a mode has no evidence.
-            weighed = [not _without_evidence(sampler) for sampler in self._samplers]
-            if any(np.logical_and(taken, weighed)):
-                taken = [fits and may for fits, may in zip(taken, weighed, strict=True)]
+            self._say_without([one for one, *both in zip(self._kernels, taken, modes, strict=True) if all(both)])
+            taken = [fits and not mode for fits, mode in zip(taken, modes, strict=True)]
         own_noise = (0, 1) if self.levels is None else (self._reference, self.levels.count)
         densities = [
             LogPosterior(kernel, encoded, targets, known, self._mean_std, sides, numbers, *own_noise) if fits else None
@@ -557,16 +565,20 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         several = sum(taken) > 1
         stacked = (several or self._null > 0.0) and self._weights == "stacking" and sides is None
         self._doubt = 0.0
+        only_modes = all(mode for fits, mode in zip(taken, modes, strict=True) if fits)
+        evidence = several and not stacked and not only_modes
         samples = [
-            None if density is None else sampler.sample(density, rng, ends, evidence=several and not stacked)
+            None if density is None else sampler.sample(density, rng, ends, evidence=evidence)
             for sampler, density, ends in zip(self._samplers, densities, self._ends, strict=True)
         ]
         offset = rng.random()
         shares = np.array(taken, dtype=np.float64)
         if stacked:
-            shares = self._stacked(densities, samples, offset)
-        elif several:
+            shares = self._stacked(densities, samples, offset, rng)
+        elif evidence:
             shares = self._probable(samples)
+        elif several:
+            shares = shares * self._prior / (shares @ self._prior)
         found = [np.empty(0) if sample is None else sample.weights for sample in samples]
         if several:
             parts = zip(shares, found, strict=True)
@@ -610,6 +622,17 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             logger.warning("kernels that compare position by position take no part (%s): %s", what, have)
         self._said = names
 
+    def _say_without(self, kernels: Sequence[gpytorch.kernels.Kernel]) -> None:
+        """Which kernels learn nothing from values of which some are limits: once."""
+        if kernels and not self._limits_said:
+            what = "; ".join(KERNELS.get(name, name) for name in (type(kernel).__name__ for kernel in kernels))
+            logger.warning(
+                "kernels whose most probable parameters alone are known take no part (%s): of some values only a limit "
+                "is known, and these kernels cannot be weighed by limits",
+                what,
+            )
+            self._limits_said = True
+
     def _resampled(self, weights: Numbers, offset: float) -> npt.NDArray[np.intp]:
         """Systematic resampling: places of equally spaced points in the cumulated weights, with one random offset."""
         points = (offset + np.arange(self.draws)) / self.draws
@@ -626,11 +649,18 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         densities: Sequence[LogPosterior | None],
         samples: Sequence[ParameterSample | None],
         offset: float,
+        rng: np.random.Generator,
     ) -> Numbers:
         """Weights of the kernels by what draws of each predict for every value from the others."""
         found, taken = [], []
-        for number, (density, sample) in enumerate(zip(densities, samples, strict=True)):
+        for number, (density, sample, sampler) in enumerate(zip(densities, samples, self._samplers, strict=True)):
             if density is None or sample is None:
+                continue
+            if isinstance(sampler, ModeSampler):
+                point = {name: float(values[0]) for name, values in sample.values.items()}
+                found.append(cross_fitted_densities(density, sampler.without_folds(density, point, rng)))
+                taken.append(number)
+                targets = density.targets
                 continue
             defaults = dict(zip(density.parameters.names, density.parameters.values, strict=True))
             names = [*defaults, OUTPUTSCALE, NOISE_VARIANCE]
@@ -912,10 +942,6 @@ def _of_one_length(kernel: gpytorch.kernels.Kernel) -> bool:
 def _takes(kernel: gpytorch.kernels.Kernel, lengths: Sequence[int]) -> bool:
     """Whether a kernel that compares strings of one length takes those of that one: some are for a certain length."""
     return not lengths or all(getattr(part, "sites", lengths[0]) == lengths[0] for part in kernel.modules())
-
-
-def _without_evidence(sampler: Sampler) -> bool:
-    return isinstance(sampler, ModeSampler)
 
 
 def _lengths(encoded: Encoded) -> list[int]:

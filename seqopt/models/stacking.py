@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy import special, stats
 
@@ -92,6 +93,21 @@ def independent_densities(values: Numbers) -> Numbers:
     some = variance > 1e-12
     scale = np.sqrt(variance[some] * n / (n - 1))
     found[some] = stats.t.logpdf(values[some], n - 2, mean[some], scale)
+    return found
+
+
+def cross_fitted_densities(
+    density: LogPosterior, folds: Sequence[tuple[npt.NDArray[np.int64], dict[str, float]]]
+) -> Numbers:
+    """As `leave_one_out_densities`, for values in folds, each at parameters that were found without its fold.
+
+    Args:
+        density: Has the n values.
+        folds: Indices of the values of each fold, and the parameters that were found without them.
+    """
+    found = np.empty(len(density.targets))
+    for indices, point in folds:
+        found[indices] = leave_one_out_densities(density, [point])[indices]
     return found
 
 

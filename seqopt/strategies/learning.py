@@ -55,8 +55,8 @@ class Gain:
 def learner_of(strategy: object, space: Space, acquisition: Acquisition | None = None) -> ModelBased:
     """A strategy that learns the model of another one, with its parameters averaged over; ready to be asked.
 
-    In place of a model of sites (`seqopt.kernels.SitesKernel`) it learns a mixture, `seqopt.models.registry.mixture`: a
-    lengthscale for each site is too much to be averaged over.
+    In place of a model of sites (`seqopt.kernels.SitesKernel`) it learns a mixture, `seqopt.models.registry.mixture`,
+    whose draws disagree: a lengthscale for each site is too much to be averaged over, there too.
 
     Args:
         strategy: A `ModelBased` that has been started in ``space``; it stays as it is.

@@ -97,6 +97,29 @@ def test_variants_by_the_thousand_are_compared_in_little_memory() -> None:
     assert peak < 100e6  # all positions of all pairs take 288 MB
 
 
+def test_positions_with_symbols_of_their_own_are_compared_in_little_memory() -> None:
+    """Encoded apart from their background, a hundred positions have two thousand symbols."""
+    rng = np.random.default_rng(0)
+    background = strings(1, 260)[0]
+    pool = []
+    for position in range(100):
+        pool += [background[:position] + symbol + background[position + 1 :] for symbol in SYMBOLS[:20]]
+    encoder = VaryingPositions(Encoder(), background, list(range(100)))
+    kernel = SitesKernel(100, lengthscale=torch.from_numpy(rng.uniform(1.0, 5.0, 100)))
+    bind_symbols(kernel, encoder)
+    encoded = encoder.encode(pool)
+    some = encoded.take(np.arange(0, 2000, 97))
+    tracemalloc.start()
+    found = kernel.cross(some, encoded)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150e6  # a table of all symbols at each position takes 3.2 GB
+    scales = kernel.lengthscale[0].tolist()
+    for row in (0, 7, 20):
+        expected = [by_definition(pool[97 * row][:100], other[:100], scales, 0.5) for other in pool[::131]]
+        np.testing.assert_allclose(found[row, ::131], expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("found", [strings(6, 3), variants(6, 9)], ids=["strings", "variants"])
 def test_gradients_are_those_of_differences(found: list[str]) -> None:
     kernel, encoder = SitesKernel(len(found[0]), similarity=0.4).double(), Encoder()

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
@@ -16,6 +17,7 @@ from seqopt.models.fitting import PointEstimate, TrainingData
 from seqopt.models.registry import mixture
 from seqopt.models.sampling import LogPosterior, mode
 from seqopt.models.sampling import grid as grid_module
+from seqopt.models.stacking import cross_fitted_densities
 from seqopt.spaces import CandidateSet, StringSpace
 from seqopt.utils.config import from_config
 
@@ -107,6 +109,61 @@ def test_arguments_out_of_range_are_refused(arguments: dict[str, int]) -> None:
         ModeSampler(**arguments)
 
 
+def test_each_value_is_predicted_at_parameters_that_were_found_without_it() -> None:
+    of = density(1.0, SitesKernel(len(PARENT), None))
+    sampler, rng = ModeSampler(), np.random.default_rng(0)
+    point = {name: float(values[0]) for name, values in sampler.sample(of, rng).values.items()}
+    folds = sampler.without_folds(of, point, np.random.default_rng(1))
+    assert len(folds) == mode.FOLDS
+    assert sorted(np.concatenate([indices for indices, _ in folds]).tolist()) == list(range(60))
+    found = cross_fitted_densities(of, folds)
+    # Other values of a fold, of whatever size, do not move its parameters, and the others' do.
+    first, (indices, without) = folds[0][0], folds[1]
+    values = of.targets.copy()
+    values[first] += 3.0
+    changed = LogPosterior(SitesKernel(len(PARENT), None), of.encoded, values, np.zeros(60), 1.0)
+    again = sampler.without_folds(changed, point, np.random.default_rng(1))
+    assert again[0][0].tolist() == first.tolist()
+    assert again[0][1] == folds[0][1]
+    assert again[1][1] != without
+    # The density of a value from the others, by the formula of a conditional normal distribution.
+    own = [without[name] for name in of.parameters.names]
+    covariance = without["outputscale"] * of.gram(own) + 1.0 + np.eye(60) * without["noise_variance"]
+    place = int(indices[0])
+    rest = np.setdiff1d(np.arange(60), [place])
+    weights = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, place])
+    variance = covariance[place, place] - weights @ covariance[rest, place]
+    expected = stats.norm.logpdf(of.targets[place], weights @ of.targets[rest], np.sqrt(variance))
+    assert found[place] == pytest.approx(expected, rel=1e-6)
+
+
+def test_strings_that_tell_nothing_are_doubted_as_without_the_kernel_of_sites() -> None:
+    doubts = []
+    for seed in range(3):
+        values = np.random.default_rng(seed).standard_normal(60)
+        gp = mixture(POOL)
+        without = FullyBayesianGP(gp.kernels[:5], gp.samplers[:5], weights="stacking", null=0.5, mean_std=1.0)
+        for one in (gp, without):
+            one.fit(VARIANTS[:60], values, rng=np.random.default_rng(seed))
+        doubts.append((gp.doubt, without.doubt))
+    with_sites, without_sites = np.mean(doubts, axis=0)
+    assert with_sites > 0.8 * without_sites > 0.2
+
+
+def test_what_is_frozen_stays_while_others_are_learned() -> None:
+    kernel = SitesKernel(len(PARENT), None)
+    kernel.raw_lengthscale.requires_grad_(False)
+    chosen = SitesKernel(len(PARENT), None, lengthscale=float(kernel.lengthscale.max()))
+    chosen.raw_lengthscale.requires_grad_(False)
+    scales = []
+    for one in (kernel, chosen):
+        gp = StringGP(one, restarts=1)
+        gp.fit(VARIANTS[:60], scores(VARIANTS[:60]), rng=np.random.default_rng(0))
+        scales.append(gp.hyperparameters["outputscale"])
+        assert gp.hyperparameters["lengthscale"] == pytest.approx(3.0 * len(PARENT))
+    assert scales[0] == pytest.approx(scales[1], rel=0.02)
+
+
 def test_it_has_no_evidence_and_no_levels() -> None:
     with pytest.raises(InputError, match="a mode has no evidence"):
         ModeSampler().sample(density(1.0), np.random.default_rng(0), evidence=True)
@@ -144,13 +201,19 @@ def test_a_mixture_of_kernels_finds_the_sites_that_matter() -> None:
     assert again.predict(test)[0] == pytest.approx(gp.predict(test)[0])
 
 
-def test_limits_are_learned_from_without_what_has_no_evidence() -> None:
+def test_limits_are_learned_from_without_what_has_no_evidence(caplog: pytest.LogCaptureFixture) -> None:
     gp = mixture(POOL)
     gp.bind(POOL)
     values, sides = scores(VARIANTS[:60]), np.zeros(60, dtype=np.int64)
     sides[values <= -3.0] = -1
-    gp.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
+    for _ in range(2):
+        gp.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
     assert "SitesKernel" not in {found.kernel for found in gp.diagnostics}
+    (said,) = [message for message in caplog.messages if "limit" in message]
+    assert "(sites, each by its weight)" in said
+    both = FullyBayesianGP([HammingKernel(), SitesKernel(len(PARENT))], ModeSampler(), weights="stacking")
+    both.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
+    assert [found.weight for found in both.diagnostics] == [0.5, 0.5]
     alone = FullyBayesianGP(SitesKernel(len(PARENT)), ModeSampler())
     alone.fit(VARIANTS[:60], values, rng=np.random.default_rng(0), censored=sides)
     assert np.isfinite(alone.predict(VARIANTS[60:])[0]).all()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from seqopt.errors import InputError
-from seqopt.models.fitting import PointEstimate, TrainingData
+from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of
 from seqopt.models.sampling.density import LogPosterior
 from seqopt.models.sampling.parameters import NOISE_VARIANCE, OUTPUTSCALE, KernelParameters
 from seqopt.models.sampling.protocols import ParameterSample
@@ -17,6 +19,12 @@ from seqopt.utils.config import Configurable
 GRAM_BYTES = 1 << 28
 """Memory of the distances of all pairs of the strings that parameters are learned from; see `ModeSampler`."""
 
+FOLDS = 5
+"""Parts of the values without which a mode is found again, to weigh its kernel."""
+
+Point = dict[str, float]
+"""Values of all parameters: the kernel's own in its order, then the output scale and the noise variance."""
+
 
 class ModeSampler(Configurable):
     """The most probable parameters alone, found by gradients (`seqopt.models.fitting`).
@@ -24,8 +32,9 @@ class ModeSampler(Configurable):
     A kernel with a parameter for each of many positions (`seqopt.kernels.SitesKernel`) has too many for a
     `GridSampler`, and a `SliceSampler` moves them one by one, for minutes. One point says nothing of how sure the
     parameters are, and the mode of many parameters explains the values it was found for better than it predicts
-    others: where kernels are weighed by what they predict, it weighs somewhat more than it is worth. It has no marginal
-    likelihood, so that kernels with it are weighed by stacking only.
+    others. So where kernels are weighed by what they predict, each value is predicted from all others at the mode that
+    was found without its fold, one of `FOLDS` (`without_folds`). There is no marginal likelihood: kernels with a mode
+    are weighed by stacking only.
 
     Where the mean is known to be 0 it is 0; otherwise the best one is taken while the others are found.
 
@@ -56,7 +65,7 @@ class ModeSampler(Configurable):
         self.fit_size = int(fit_size)
 
     def __repr__(self) -> str:
-        return "ModeSampler()" if self.restarts == 1 else f"ModeSampler({self.restarts})"
+        return f"ModeSampler({self.restarts}, fit_size={self.fit_size})"
 
     def sample(
         self,
@@ -71,17 +80,55 @@ class ModeSampler(Configurable):
             raise InputError("a mode has no evidence: weigh its kernel by stacking, or choose another sampler")
         if density.others:
             raise InputError("noise of levels is sampled by a SliceSampler: a mode has none of them")
-        size = min(self.fit_size, max(2, math.isqrt(GRAM_BYTES // (16 * max(1, len(density.parameters.names))))))
-        mean = 0.0 if density.mean_std == 0.0 else None
-        estimate = PointEstimate(density.kernel, fit_size=size, mean=mean)
         data = TrainingData(density.encoded, density.targets, density.known, density.sides)
+        point = self._mode(density, data, rng)
+        return ParameterSample({name: np.array([value]) for name, value in point.items()}, np.ones(1))
+
+    def without_folds(
+        self, density: LogPosterior, point: Point, rng: np.random.Generator
+    ) -> list[tuple[npt.NDArray[np.int64], Point]]:
+        """Indices of the values of each fold, and the mode that was found without them.
+
+        Args:
+            density: Of n values, none of them a limit.
+            point: The mode, where the others are looked for.
+            rng: Shares out the values to folds.
+        """
+        n = len(density.targets)
+        data = TrainingData(density.encoded, density.targets, density.known)
+        folds = [np.sort(fold) for fold in np.array_split(rng.permutation(n), min(FOLDS, n))]
+        rest = [np.setdiff1d(np.arange(n), fold) for fold in folds]
+        return [
+            (fold, self._mode(density, data.take(kept), rng, point)) for fold, kept in zip(folds, rest, strict=True)
+        ]
+
+    def _mode(
+        self, density: LogPosterior, data: TrainingData, rng: np.random.Generator, near: Point | None = None
+    ) -> Point:
+        """The mode given some of the values of a density; with ``near``, looked for from there alone."""
+        size = min(self.fit_size, max(2, math.isqrt(GRAM_BYTES // (16 * max(1, len(density.parameters.names))))))
+        estimate = PointEstimate(density.kernel, fit_size=size, mean=0.0 if density.mean_std == 0.0 else None)
+        if near is not None:
+            estimate = replace(estimate, start=_raw(estimate, density, data, near))
         model = estimate.build(data)
         if data.differ:
-            estimate.learn(model, data, rng, self.restarts, full=True)
-        found = KernelParameters(model.covar_module.base_kernel)
-        values = dict(zip(found.names, found.values, strict=True))
+            estimate.learn(model, data, rng, self.restarts if near is None else 1, full=True)
+        own = KernelParameters(model.covar_module.base_kernel)
+        found = dict(zip(own.names, own.values, strict=True))
         # The model standardises what it is given once more.
         unit = float(model.outcome_transform.stdvs.squeeze()) ** 2
-        values[OUTPUTSCALE] = unit * float(model.covar_module.outputscale.detach())
-        values[NOISE_VARIANCE] = unit * float(model.likelihood.noise_covar.noise.detach().reshape(-1)[0])
-        return ParameterSample({name: np.array([value]) for name, value in values.items()}, np.ones(1))
+        found[OUTPUTSCALE] = unit * float(model.covar_module.outputscale.detach())
+        found[NOISE_VARIANCE] = unit * float(model.likelihood.noise_covar.noise.detach().reshape(-1)[0])
+        return found
+
+
+def _raw(estimate: PointEstimate, density: LogPosterior, data: TrainingData, point: Point) -> Parameters:
+    """The raw parameters of a model of some data at a point."""
+    kernel = KernelParameters(density.kernel).set([point[name] for name in density.parameters.names])
+    model = replace(estimate, kernel=kernel).build(data)
+    unit = float(model.outcome_transform.stdvs.squeeze()) ** 2
+    for owner, name in ((model.covar_module, OUTPUTSCALE), (model.likelihood.noise_covar, NOISE_VARIANCE)):
+        attribute = name.removesuffix("_variance")
+        constraint = getattr(owner, f"raw_{attribute}_constraint")
+        setattr(owner, attribute, constraint.nearest(point[name] / unit))
+    return parameters_of(model)
