@@ -109,18 +109,20 @@ def _published_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]
 
     def build(setting: Setting) -> dict[str, Any]:
         from seqopt.acquisition import LogExpectedImprovement
-        from seqopt.bench.boss.molecules import FreshCandidates
+        from seqopt.bench.boss.molecules import FreshCandidates, readable
         from seqopt.models.registry import latent_gp
         from seqopt.search import LatentSearch
+        from seqopt.spaces import CandidateSet
         from seqopt.strategies import maximum_likelihood_gp
 
         vae = autoencoder(setting.part, model)
         smooth = latent_gp(vae)
-        pool = setting.part == "molecules"
+        pool = setting.part == "molecules" and isinstance(setting.space, CandidateSet)
+        left_out = readable(setting.space, vae)[1] if isinstance(setting.space, CandidateSet) else []
         return {
             "surrogate": maximum_likelihood_gp(smooth.kernel, encoder=smooth.encoder),
             "acquisition": LogExpectedImprovement("value" if pool else "mean"),
-            "search": FreshCandidates() if pool else LatentSearch(vae),
+            "search": FreshCandidates(left_out=left_out) if pool else LatentSearch(vae),
         }
 
     return build

@@ -17,7 +17,7 @@ from seqopt.bench.boss.methods import METHODS, Setting, autoencoder
 from seqopt.bench.boss.tasks import TASKS, Task
 from seqopt.bench.records import ENDING, Run, read_records
 from seqopt.errors import InputError
-from seqopt.spaces import PoolSpace, Space
+from seqopt.spaces import CandidateSet, PoolSpace, Space
 from seqopt.strategies import ModelBased, Strategy
 
 if TYPE_CHECKING:
@@ -97,6 +97,12 @@ def work(job: Job) -> Run:
     space = task.space_of(job.seed)
     arguments = METHODS[job.method].arguments(Setting(job.task, task.part, space))
     strings, lost = beginning(job, space)
+    encoded = METHODS[job.method].encoded
+    if task.part == "molecules" and encoded is not None and isinstance(space, CandidateSet):
+        from seqopt.bench.boss.molecules import readable
+
+        space, left_out = readable(space, autoencoder(task.part, encoded))
+        strings = [string for place, string in enumerate(strings) if place not in left_out]
     return {"job": job.identity, **search(task, space, strings, job.seed, arguments, steps=job.steps, lost=lost)}
 
 

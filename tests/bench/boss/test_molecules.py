@@ -74,3 +74,20 @@ def test_seeds_have_candidates_of_their_own_and_ranks_count_all_molecules(few) -
     assert row["runs"] == "2"
     best = sorted(molecules.rank_of(max(run["values"])) for run in runs)
     assert row["rank in ZINC"] == f"{np.median(best):,.0f} ({best[0]}-{best[1]})"
+
+
+def test_molecules_that_an_autoencoder_cannot_read_leave_the_steps_of_the_others_as_they_are() -> None:
+    class Reader:
+        def unsupported(self, keys: list[str]) -> dict[int, str]:
+            return dict.fromkeys([index for index, key in enumerate(keys) if "N" in key], "has nitrogen")
+
+    drawn = ["C", "CN", "CC", "CCC", "CCN", "CCCC", "CCCCN", "CCO", "CCCO", "NCN", "O", "CO"]
+    space = CandidateSet(drawn, kind="molecule")
+    kept, left_out = molecules.readable(space, Reader())  # type: ignore[arg-type]
+    assert left_out == [1, 4, 6, 9]
+    assert kept.strings == [molecule for molecule in drawn if "N" not in molecule]
+    whole, part = molecules.FreshCandidates(3, 3), molecules.FreshCandidates(3, 3, left_out=left_out)
+    for step in range(3):
+        expected = [drawn[index] for index in whole.of_step(3 + step)]
+        found = [kept.strings[index] for index in part.of_step(2 + step)]
+        assert found == [molecule for molecule in expected if "N" not in molecule]
