@@ -57,7 +57,7 @@ TRANSFORMS = ("none", "log10", *LEARNED)
 DEFAULT_TRANSFORM = "auto"
 """The transform of a search for which none is chosen.
 
-Where values have no heavy tails it learns that they are best left as they are. Where they have, a search finds 2.3 to 3
+Where values have no heavy tails it learns that they are best left as they are. Where they have, a search finds 1.7 to 3
 times as many of the best strings: see ``docs/results.md``.
 """
 
