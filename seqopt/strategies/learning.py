@@ -56,7 +56,8 @@ def learner_of(strategy: object, space: Space, acquisition: Acquisition | None =
     """A strategy that learns the model of another one, with its parameters averaged over; ready to be asked.
 
     In place of a model of sites (`seqopt.kernels.SitesKernel`) it learns a mixture, `seqopt.models.registry.mixture`,
-    whose draws disagree: a lengthscale for each site is too much to be averaged over, there too.
+    whose draws disagree. A lengthscale for each site is too much to be averaged over: in the mixture, too, each has one
+    value.
 
     Args:
         strategy: A `ModelBased` that has been started in ``space``; it stays as it is.

@@ -129,12 +129,12 @@ def test_each_value_is_predicted_at_parameters_that_were_found_without_it() -> N
     # The density of a value from the others, by the formula of a conditional normal distribution.
     own = [without[name] for name in of.parameters.names]
     covariance = without["outputscale"] * of.gram(own) + 1.0 + np.eye(60) * without["noise_variance"]
-    place = int(indices[0])
-    rest = np.setdiff1d(np.arange(60), [place])
-    weights = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, place])
-    variance = covariance[place, place] - weights @ covariance[rest, place]
-    expected = stats.norm.logpdf(of.targets[place], weights @ of.targets[rest], np.sqrt(variance))
-    assert found[place] == pytest.approx(expected, rel=1e-6)
+    for place in indices.tolist():
+        rest = np.setdiff1d(np.arange(60), [place])
+        weights = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, place])
+        variance = covariance[place, place] - weights @ covariance[rest, place]
+        expected = stats.norm.logpdf(of.targets[place], weights @ of.targets[rest], np.sqrt(variance))
+        assert found[place] == pytest.approx(expected, rel=1e-6)
 
 
 def test_strings_that_tell_nothing_are_doubted_as_without_the_kernel_of_sites() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -27,11 +27,13 @@ class Setting:
         task: Name of the task.
         part: Of the benchmark.
         space: Where it searches.
+        left_out: Indices of candidates that the space does not hold; see `seqopt.bench.boss.molecules.readable`.
     """
 
     task: str
     part: Part
     space: Space
+    left_out: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -109,20 +111,18 @@ def _published_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]
 
     def build(setting: Setting) -> dict[str, Any]:
         from seqopt.acquisition import LogExpectedImprovement
-        from seqopt.bench.boss.molecules import FreshCandidates, readable
+        from seqopt.bench.boss.molecules import FreshCandidates
         from seqopt.models.registry import latent_gp
         from seqopt.search import LatentSearch
-        from seqopt.spaces import CandidateSet
         from seqopt.strategies import maximum_likelihood_gp
 
         vae = autoencoder(setting.part, model)
         smooth = latent_gp(vae)
-        pool = setting.part == "molecules" and isinstance(setting.space, CandidateSet)
-        left_out = readable(setting.space, vae)[1] if isinstance(setting.space, CandidateSet) else []
+        pool = setting.part == "molecules"
         return {
             "surrogate": maximum_likelihood_gp(smooth.kernel, encoder=smooth.encoder),
             "acquisition": LogExpectedImprovement("value" if pool else "mean"),
-            "search": FreshCandidates(left_out=left_out) if pool else LatentSearch(vae),
+            "search": FreshCandidates(left_out=setting.left_out) if pool else LatentSearch(vae),
         }
 
     return build

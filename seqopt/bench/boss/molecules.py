@@ -58,7 +58,7 @@ def rank_of(score: float) -> int:
 def readable(space: CandidateSet, vae: StringVAE) -> tuple[CandidateSet, list[int]]:
     """The candidates that an autoencoder reads, and the indices of the others: a grammar has not all of ZINC."""
     left_out = sorted(vae.unsupported(space.keys))
-    kept = [index for index in range(len(space)) if index not in set(left_out)]
+    kept = sorted(set(range(len(space))) - set(left_out))
     strings, keys = ([of[index] for index in kept] for of in (space.strings, space.keys))
     return CandidateSet(strings, kind="molecule", keys=keys), left_out
 

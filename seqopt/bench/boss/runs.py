@@ -95,14 +95,14 @@ def work(job: Job) -> Run:
     """Do one run, in one thread: all strings and values in the order of evaluation, and how they were chosen."""
     task = TASKS[job.task]
     space = task.space_of(job.seed)
-    arguments = METHODS[job.method].arguments(Setting(job.task, task.part, space))
     strings, lost = beginning(job, space)
-    encoded = METHODS[job.method].encoded
+    encoded, left_out = METHODS[job.method].encoded, list[int]()
     if task.part == "molecules" and encoded is not None and isinstance(space, CandidateSet):
         from seqopt.bench.boss.molecules import readable
 
         space, left_out = readable(space, autoencoder(task.part, encoded))
         strings = [string for place, string in enumerate(strings) if place not in left_out]
+    arguments = METHODS[job.method].arguments(Setting(job.task, task.part, space, left_out))
     return {"job": job.identity, **search(task, space, strings, job.seed, arguments, steps=job.steps, lost=lost)}
 
 
