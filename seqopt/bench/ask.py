@@ -2,8 +2,10 @@
 
 Strings have 30 letters out of 20, or ``--length`` many; values are counts of a pattern with gaps, with noise. Each
 measurement is a process of its own, which tells 300 values, or ``--known`` many, and asks for one string: the model is
-fitted, and the default inner search finds the largest acquisition value. With ``--against`` another checkout of the
-package takes turns with this one, round by round, so that both meet the same load of the machine. The file runs by
+fitted, and the default inner search finds the largest acquisition value. With ``--asks`` several are asked for, one
+after the other, and times are means: a model draws its parameters anew for the first, and later only at times. With
+``--protein`` the letters are amino acids, which the default compares as such. With ``--against`` another checkout of
+the package takes turns with this one, round by round, so that both meet the same load of the machine. The file runs by
 itself with either of them, and uses public names only.
 """
 
@@ -36,14 +38,18 @@ def values_of(strings: Sequence[str], noise: Any) -> list[float]:
     return [count + 0.3 * float(draw) for count, draw in zip(counts, noise, strict=True)]
 
 
-def measure(surrogate: str, known: int, seed: int, length: int = LENGTH) -> dict[str, float]:
-    """One asked string in this process: wall-clock and processor seconds, and by how many MB the peak memory rose.
+def measure(
+    surrogate: str, known: int, seed: int, length: int = LENGTH, asks: int = 1, protein: bool = False
+) -> dict[str, float]:
+    """An asked string in this process: wall-clock and processor seconds, and by how many MB the peak memory rose.
 
     Args:
         surrogate: By name.
         known: Values that are told before.
         seed: Of the strings, their values and the search.
         length: Letters of a string.
+        asks: Strings that are asked for in a row, and told; seconds are means.
+        protein: Whether letters are amino acids.
     """
     import resource
 
@@ -52,36 +58,39 @@ def measure(surrogate: str, known: int, seed: int, length: int = LENGTH) -> dict
     from seqopt import Optimizer
     from seqopt.spaces import StringSpace
 
-    def asked(n: int, seed: int) -> dict[str, float]:
-        space = StringSpace(LETTERS, length)
+    def asked(n: int, seed: int, asks: int) -> dict[str, float]:
+        space = StringSpace(LETTERS, length, kind="protein" if protein else "text")
         rng = np.random.default_rng(seed)
         strings = space.sample(n, rng)
         optimizer = Optimizer(space, surrogate=surrogate, initial=n, seed=seed)
         optimizer.tell(strings, values_of(strings, rng.standard_normal(n)))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started, processor = time.perf_counter(), time.process_time()
-        optimizer.ask(1)
+        for _ in range(asks):
+            found = optimizer.ask(1)
+            optimizer.tell(found, values_of(found, rng.standard_normal(1)))
         return {
-            "seconds": time.perf_counter() - started,
-            "processor": time.process_time() - processor,
+            "seconds": (time.perf_counter() - started) / asks,
+            "processor": (time.process_time() - processor) / asks,
             # Kilobytes, but bytes on macOS.
             "memory": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
             / (1e6 if sys.platform == "darwin" else 1e3),
         }
 
-    asked(10, seed + 1)  # compiles and loads what every later ask has
-    return asked(known, seed)
+    asked(10, seed + 1, 1)  # compiles and loads what every later ask has
+    return asked(known, seed, asks)
 
 
-def _in_process(checkout: str | None, surrogate: str, known: int, seed: int, length: int) -> dict[str, float]:
+def _in_process(checkout: str | None, surrogate: str, seed: int, options: argparse.Namespace) -> dict[str, float]:
     environment = dict(os.environ) if checkout is None else os.environ | {"PYTHONPATH": checkout}
-    numbers = {"--known": known, "--seed": seed, "--length": length}
+    numbers = {"--known": options.known, "--seed": seed, "--length": options.length, "--asks": options.asks}
     command = [
         sys.executable,
         __file__,
         "--child",
         surrogate,
         *(str(word) for pair in numbers.items() for word in pair),
+        *(["--protein"] if options.protein else []),
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -118,13 +127,16 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--against", metavar="PATH", help="another checkout of the package, measured in turns")
     parser.add_argument("--known", type=int, default=KNOWN, help=f"values that are known (default {KNOWN})")
     parser.add_argument("--length", type=int, default=LENGTH, help=f"letters of a string (default {LENGTH})")
+    parser.add_argument("--asks", type=int, default=1, help="strings asked for, one after the other (default 1)")
+    parser.add_argument("--protein", action="store_true", help="letters are amino acids")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--seed", type=int, default=0, help="of the first round (default 0)")
     parser.add_argument("--out", type=Path, help="write the raw measurements here, as JSON")
     parser.add_argument("--child", choices=SURROGATES, help=argparse.SUPPRESS)
     options = parser.parse_args(list(argv))
     if options.child is not None:
-        print(json.dumps(measure(options.child, options.known, options.seed, options.length)))
+        numbers = options.known, options.seed, options.length, options.asks
+        print(json.dumps(measure(options.child, *numbers, protein=options.protein)))
         return
     import seqopt
 
@@ -136,7 +148,7 @@ def main(argv: Sequence[str]) -> None:
             # Who begins alternates, too.
             for version in sorted(versions, reverse=number % 2 == 0):
                 seed = options.seed + number
-                found = _in_process(versions[version], surrogate, options.known, seed, options.length)
+                found = _in_process(versions[version], surrogate, seed, options)
                 runs.append({"surrogate": surrogate, "version": version, "round": number, **found})
                 numbers = ", ".join(f"{found[name]:.3g} {unit}" for name, unit in MEASURES.items())
                 print(f"round {number + 1}, {surrogate}, {version}: {numbers}", flush=True)

@@ -356,10 +356,16 @@ class HammingKernel(PositionalKernel):
 
 def differing(rows: Tokens, columns: Tokens) -> tuple[Tokens, Tokens]:
     """The positions at which not all of n and m strings agree, ``n x V`` and ``m x V``."""
-    if not len(rows) or not len(columns):
-        return rows, columns
-    chosen = (rows != rows[:1]).any(axis=0) | (columns != rows[:1]).any(axis=0)
+    chosen = differing_positions(rows, columns)
     return (rows, columns) if chosen.all() else (rows[:, chosen], columns[:, chosen])
+
+
+def differing_positions(rows: Tokens, columns: Tokens) -> npt.NDArray[np.bool_]:
+    """At which of L positions not all of n and m strings agree; all where there are none."""
+    if not len(rows) or not len(columns):
+        return np.ones(rows.shape[-1], np.bool_)
+    found: npt.NDArray[np.bool_] = (rows != rows[:1]).any(axis=0) | (columns != rows[:1]).any(axis=0)
+    return found
 
 
 def paired_tokens(x1: Tensor, x2: Tensor, kernel: str) -> tuple[torch.Size, Tokens, Tokens]:

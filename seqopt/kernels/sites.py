@@ -32,13 +32,20 @@ from seqopt.kernels.hamming import (
     FloatArray,
     PositionalKernel,
     Tokens,
+    differing_positions,
     paired_tokens,
 )
 from seqopt.kernels.one_hot import agreements
 from seqopt.kernels.substitution import SymbolTable, substitution_matrix, symbol_distances
 
-BLOCK_COLUMNS = 1 << 15
-"""Strings of the columns that are compared at a time, so that what they share with a row stays in the cache."""
+BLOCK_STRINGS = 1 << 13
+"""Strings whose exponents are added up at a time."""
+
+BLOCK_EXPONENTS = 1 << 13
+"""Symbols of strings that are compared at a time with all that others have, so that exponents stay in the cache."""
+
+MOST_FLAGS = 1 << 24
+"""Most pairs of a position and a symbol that have a flag each; of more, those that occur are found by sorting."""
 
 SPARSE_SHARE = 0.25
 """Pairs of strings that differ at a smaller share of the positions are compared at those alone."""
@@ -301,31 +308,38 @@ class SitesKernel(PositionalKernel):
         return super().cross(a, b, self_a, self_b, dtype)
 
     def _fill(self, values: FloatArray, rows: Tokens, columns: Tokens, scales: npt.NDArray[np.float64]) -> None:
-        table = self._table_of(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
+        if not values.size:
+            return
+        chosen = differing_positions(rows, columns)
+        rows, columns = rows[:, chosen], columns[:, chosen]
+        size = max(int(rows.max(initial=0)), int(columns.max(initial=0))) + 1
+        table = self._table_of(size - 1)
         similarities = self.similarity.detach().double().cpu().reshape(-1).tolist()
-        # Symbols of one position may have numbers of their own, so that there are many: of each position only those
-        # that stand there are looked at.
-        mine, theirs = np.empty((len(rows), self.sites), np.intp), np.empty((self.sites, len(columns)), np.intp)
-        apart: list[tuple[FloatArray, FloatArray]] = []
-        for site in range(self.sites):
-            here, mine[:, site] = np.unique(rows[:, site], return_inverse=True)
-            there, theirs[site] = np.unique(columns[:, site], return_inverse=True)
-            differ = (here[:, None] != there[None, :]).astype(np.float64)
-            apart.append((differ, differ if table is None else table[np.ix_(here, there)]))
-        for matrix, scale, similarity in zip(values, scales, similarities, strict=True):
-            factors = [
-                np.exp(-((1.0 - similarity) * differ + similarity * distances) / one).astype(values.dtype)
-                for (differ, distances), one in zip(apart, scale, strict=True)
-            ]
-            for start in range(0, theirs.shape[1], BLOCK_COLUMNS):
-                block = theirs[:, start : start + BLOCK_COLUMNS]
-                taken = np.empty(block.shape[1], dtype=values.dtype)
-                for row in range(len(mine)):
-                    out = matrix[row, start : start + BLOCK_COLUMNS]
-                    np.take(factors[0][mine[row, 0]], block[0], out=out, mode="clip")
-                    for site in range(1, self.sites):
-                        np.take(factors[site][mine[row, site]], block[site], out=taken, mode="clip")
-                        out *= taken
+        # What a symbol adds to the exponents of all strings of one side is written out once, and added up for each
+        # string of the other. The side that is written out is the rows, which are fewer, unless it is less work.
+        turned = len(_codes_of(rows, size)[0]) <= len(rows)
+        added, written = (rows, columns) if turned else (columns, rows)
+        wide = max(1, BLOCK_EXPONENTS // max(1, rows.shape[-1]))
+        for start in range(0, len(added), BLOCK_STRINGS):
+            block = slice(start, start + BLOCK_STRINGS)
+            places, codes = _codes_of(added[block], size)
+            sites, symbols = places // size, places % size
+            ends = np.arange(len(codes) + 1) * codes.shape[-1]
+            which = sparse.csr_matrix(
+                (np.ones(codes.size, values.dtype), codes.reshape(-1), ends), shape=(len(codes), len(places))
+            )
+            for first in range(0, len(written), wide):
+                others = slice(first, first + wide)
+                theirs = written[others].T[sites]
+                differ = theirs != symbols[:, None]
+                distances = differ if table is None else table[theirs, symbols[:, None]]
+                for matrix, scale, similarity in zip(values, scales, similarities, strict=True):
+                    parts = ((similarity - 1.0) * differ - similarity * distances) / scale[chosen][sites, None]
+                    exponents = which @ parts.astype(values.dtype, copy=False)
+                    if turned:
+                        np.exp(exponents, out=matrix[block, others])
+                    else:
+                        np.exp(exponents.T, out=matrix[others, block])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_parts": None}
@@ -338,3 +352,20 @@ def _differing_share(strings: Tokens) -> float:
         return 1.0
     agreeing = sum(float((np.bincount(column).astype(np.float64) ** 2).sum()) for column in strings.T)
     return 1.0 - agreeing / (n * n * sites)
+
+
+def _codes_of(strings: Tokens, size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The K pairs of a position and a symbol that occur in n strings of L symbols below ``size``.
+
+    Symbols of one position may have numbers of their own, so that there are many: only pairs that occur are looked at.
+
+    Returns:
+        Position times ``size`` plus symbol of each pair, in order, and which pair each symbol is, ``n x L``.
+    """
+    keys = strings.astype(np.intp) + np.arange(strings.shape[-1]) * size
+    if strings.shape[-1] * size > MOST_FLAGS:
+        places, codes = np.unique(keys, return_inverse=True)
+        return places, codes.reshape(keys.shape)
+    occurs = np.zeros(strings.shape[-1] * size, np.bool_)
+    occurs[keys] = True
+    return np.flatnonzero(occurs), (occurs.cumsum() - 1)[keys]

@@ -469,15 +469,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         known = known / self._units[1] ** 2
         encoded = self.encoder.encode(strings)
         self._bind_kernels()
-        change = abs(len(strings) - self._full_fit_size)
         misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
-        if (
-            misfits
-            or len(strings) <= ALWAYS_REFITTED
-            or self._parameters is None
-            or change >= self.refit_growth * self._full_fit_size
-            or self._units_moved()
-        ):
+        if misfits or not self.keeps_draws(len(strings)) or self._units_moved():
             self._draw(encoded, standardized, known, sides, rng, numbers)
             self._full_fit_size = len(strings)
             self._drawn_units = self._units
@@ -522,6 +515,18 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                     if ratio is not None:
                         found[draw, level] *= ratio
         return found
+
+    def keeps_draws(self, count: int) -> bool:
+        """Whether a fit to ``count`` strings keeps the draws, if the units of the values and the length stay the same.
+
+        Example:
+            >>> from seqopt.kernels import SubsequenceKernel
+            >>> FullyBayesianGP([SubsequenceKernel()]).keeps_draws(200)  # nothing was drawn yet
+            False
+        """
+        if count <= ALWAYS_REFITTED or self._parameters is None:
+            return False
+        return abs(count - self._full_fit_size) < self.refit_growth * self._full_fit_size
 
     def _units_moved(self) -> bool:
         """Whether draws that are kept are in units other than those of the values now.

@@ -12,7 +12,8 @@ the transform has learned (Schwarz 1978), so that a few values do not choose an 
 
 The transform is learned in two steps. First K is left out: values are taken as independent. A model is fitted to the
 values so transformed; then its own K decides. If that chooses otherwise, the model is fitted once more. What is learned
-depends on values and strings only, not on what was learned before.
+depends on values and strings only, not on what was learned before; but while a model keeps the draws of its parameters,
+because few values were added, the K that decides is theirs.
 
 Values of which only a limit is known do not vote; their limits are transformed as values are.
 
@@ -25,12 +26,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from seqopt.data.transforms import Identity, LearnedTransform, Transform, log_slopes
+from seqopt.data.transforms import Identity, LearnedTransform, Transform, Winsorised, YeoJohnson, log_slopes
 from seqopt.models.gaussian import GaussianSurrogate
 
 Numbers = npt.NDArray[np.float64]
@@ -45,14 +48,28 @@ MOST = 500
 """Values that decide at most, evenly spread over all: an eigendecomposition costs their cube."""
 
 
+@runtime_checkable
+class DrawnSurrogate(Protocol):
+    """A surrogate that keeps the draws of its parameters while few values are added, in units that stay the same."""
+
+    def keeps_draws(self, count: int) -> bool:
+        """Whether a fit to ``count`` values keeps the draws, if their units stay the same."""
+        ...
+
+
 def fit_with_transform(
     transform: Transform,
     values: npt.ArrayLike,
     exact: npt.NDArray[np.bool_],
     fit: Callable[[], None],
     surrogate: object,
-) -> None:
+    latest: str | None = None,
+) -> str | None:
     """Fit a surrogate to transformed values, and learn the transform where it has something to learn.
+
+    The transform is chosen by the correlations of a first fit, to values under that which is best for independent ones.
+    Draws of parameters that the surrogate would keep (`DrawnSurrogate`) were made under the latest choice: the first
+    fit is to that, since under another one parameters would be drawn for nothing.
 
     Args:
         transform: What the model sees; a `seqopt.data.LearnedTransform` is changed.
@@ -60,10 +77,14 @@ def fit_with_transform(
         exact: Which of them are known exactly, n; others are limits.
         fit: Fits ``surrogate`` to the values as ``transform`` is then.
         surrogate: What is fitted. Where it is not one of ours, values are taken as independent.
+        latest: What the surrogate's last fit returned.
+
+    Returns:
+        What was chosen, without what follows from the values; `None` where there was no choice.
     """
     if not isinstance(transform, LearnedTransform):
         fit()
-        return
+        return None
     everything = np.asarray(values, dtype=np.float64)
     rows = np.flatnonzero(exact)
     if len(rows) > MOST:
@@ -71,26 +92,39 @@ def fit_with_transform(
     if transform.name == "auto" and len(rows) < FEWEST:
         transform.current = Identity()
         fit()
-        return
+        return None
     candidates = transform.candidates(everything[rows])
     if everything.min() <= 0.0:
         # Limits, and values that do not decide, are transformed as well.
         candidates = [(one, count) for one, count in candidates if one.name != "log10"]
     if transform.name == "ranks":
         candidates = transform.candidates(everything[exact])
-    first = candidates[0][0] if len(candidates) == 1 else best_transform(candidates, everything[rows], None)
+    kept = isinstance(surrogate, DrawnSurrogate) and surrogate.keeps_draws(len(everything))
+    if len(candidates) == 1:
+        first = candidates[0][0]
+    else:
+        again = [one for one, _ in candidates if kept and _form(one) == latest]
+        first = again[0] if again else best_transform(candidates, everything[rows], None)
     transform.current = first
     fit()
     if len(candidates) == 1 or not isinstance(surrogate, GaussianSurrogate) or surrogate.mean is not None:
-        return
+        return None
     state = surrogate.fitted
     if state.wanted is not None or len(state.keys) != len(everything):
-        return
+        return None
     chosen = state.encoded.take(rows)
     gram = np.asarray(state.evaluator.cross(chosen, None, state.evaluator.self_similarity(chosen)), dtype=np.float64)
     transform.current = best_transform(candidates, everything[rows], gram.reshape(-1, len(rows), len(rows)))
     if transform.current != first:
         fit()
+    return _form(transform.current)
+
+
+def _form(transform: Transform) -> str:
+    """What was chosen of a transform: all but the centre and the scale of the values."""
+    if isinstance(transform, YeoJohnson | Winsorised):
+        return repr(replace(transform, centre=0.0, scale=1.0))
+    return transform.name
 
 
 def best_transform(

@@ -126,6 +126,7 @@ class ModelBased(Configurable):
         self._given = surrogate, search
         self._at_first: tuple[dict[str, Any] | None, dict[str, Any] | None] | None = None
         self._hyperparameters: dict[str, float] = {}
+        self._transform: str | None = None  # the latest choice, where one is learned
 
     def start(self, space: Space, contexts: Contexts | None = None) -> None:
         """Find the parts that go by name, and refuse those that do not fit; see `seqopt.strategies.CheckedStrategy`.
@@ -184,6 +185,7 @@ class ModelBased(Configurable):
         """Forget what an earlier search has left behind, so that one strategy may serve several, one after another."""
         surrogate, search = self._given
         self._hyperparameters = {}
+        self._transform = None
         # Parts that go by name are found anew, since the space may be another one.
         self._surrogate, self._search = surrogate, search
         if self._at_first is None:
@@ -368,7 +370,12 @@ class ModelBased(Configurable):
     def state_dict(self) -> dict[str, Any]:
         """State of the surrogate and of the search, and the parameters of the last fit."""
         search = {"search": self.search.state_dict()} if isinstance(self.search, StatefulSearch) else {}
-        return {"surrogate": self.surrogate.state_dict(), **search, "hyperparameters": self.hyperparameters}
+        return {
+            "surrogate": self.surrogate.state_dict(),
+            **search,
+            "hyperparameters": self.hyperparameters,
+            "transform": self._transform,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore `state_dict`."""
@@ -376,6 +383,7 @@ class ModelBased(Configurable):
         if isinstance(self.search, StatefulSearch) and "search" in state:
             self.search.load_state_dict(state["search"])
         self._hyperparameters = dict(state["hyperparameters"])
+        self._transform = state.get("transform")
 
     def _fit(self, surrogate: Surrogate, data: Data, rng: np.random.Generator) -> None:
         measured = _measured(data)
@@ -398,7 +406,9 @@ class ModelBased(Configurable):
             _fit_to(surrogate, data.measured(), rng)
 
         values = data.values[measured.rows, data.objective]
-        fit_with_transform(transform, values, exact, fit, surrogate)
+        found = fit_with_transform(transform, values, exact, fit, surrogate, self._transform)
+        if surrogate is self.surrogate:
+            self._transform = found
 
 
 def check_draws(surrogate: Surrogate, acquisition: Acquisition) -> None:

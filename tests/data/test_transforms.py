@@ -24,6 +24,7 @@ from seqopt.data import (
 )
 from seqopt.data.transforms import log_slopes, quantile_interval, quantile_moments
 from seqopt.errors import InputError
+from seqopt.models import FullyBayesianGP
 from seqopt.models.transforms import best_transform, log_density
 from seqopt.optimizer import Optimizer
 from seqopt.spaces import StringSpace
@@ -235,6 +236,40 @@ def test_a_restored_search_goes_on_alike_and_searches_do_not_share_what_they_lea
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     assert second.ask() == first.ask()
     assert second.transform.current == first.transform.current
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A search of 104 values, whose transform depends on whether they are taken as independent."""
+    optimizer = Optimizer(StringSpace("AB", 10), surrogate="mixture", initial=104, seed=1)
+    strings = optimizer.ask(104)
+    optimizer.tell(strings, [float((string.count("A") - 6) ** 3) for string in strings])
+    draws = []
+    with pytest.MonkeyPatch.context() as patch:
+        draw = FullyBayesianGP._draw
+        patch.setattr(FullyBayesianGP, "_draw", lambda gp, *args: (draws.append(len(args[1])), draw(gp, *args))[1])
+        for _ in range(3):
+            (string,) = optimizer.ask(1)
+            optimizer.tell([string], [float((string.count("A") - 6) ** 3)])
+    return optimizer, draws
+
+
+@pytest.mark.slow
+def test_parameters_are_not_drawn_for_a_transform_that_is_not_kept(many):
+    optimizer, draws = many
+    # First for values taken as independent, then for the transform that the kernel chooses, and those stay.
+    assert draws == [104, 104]
+    assert optimizer.transform.current.name == "winsorised"
+
+
+@pytest.mark.slow
+def test_a_restored_search_keeps_its_draws(many, monkeypatch):
+    optimizer, _ = many
+    monkeypatch.delattr(FullyBayesianGP, "_draw")
+    other = Optimizer(StringSpace("AB", 10), surrogate="mixture", initial=104, seed=1)
+    other.load_state_dict(json.loads(json.dumps(optimizer.state_dict())))
+    assert other.ask(2) == optimizer.ask(2)
+    assert other.transform.current == optimizer.transform.current
 
 
 def test_noise_and_limits_are_seen_as_values_are():

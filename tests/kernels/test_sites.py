@@ -101,6 +101,42 @@ def test_variants_by_the_thousand_are_compared_in_little_memory() -> None:
     assert peak < 100e6  # all positions of all pairs take 288 MB
 
 
+@pytest.mark.parametrize("counts", [(3, 9), (30, 5), (0, 4), (4, 0)])
+@pytest.mark.parametrize("symbols", ["AC", SYMBOLS], ids=["few symbols", "many"])
+@pytest.mark.parametrize("small", [False, True], ids=["one block", "blocks"])
+@pytest.mark.parametrize("matrix", ["blosum62", None])
+def test_exponents_are_added_up_in_any_order(
+    counts: tuple[int, int], symbols: str, small: bool, matrix: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the rows, where these have few symbols, or of the columns; symbols are found by flags, or by sorting."""
+    if small:
+        for name, value in (("BLOCK_STRINGS", 2), ("BLOCK_EXPONENTS", 8), ("MOST_FLAGS", 0)):
+            monkeypatch.setattr(f"seqopt.kernels.sites.{name}", value)
+    rng = np.random.default_rng(0)
+    rows, columns = (
+        ["W" + "".join(rng.choice(list(letters), 4)) for _ in range(count)]
+        for letters, count in zip((symbols, SYMBOLS), counts, strict=True)
+    )
+    scales, similarity = [0.1, 0.5, 1.0, 2.0, 8.0], 0.3 if matrix else 0.0
+    kernel, encoder = (
+        SitesKernel(5, matrix, similarity=similarity, lengthscale=torch.tensor(scales)).double(),
+        Encoder(),
+    )
+    bind_symbols(kernel, encoder)
+    if matrix is None:
+        expected = [
+            [
+                np.exp(-sum(1 / scale for x, y, scale in zip(one, other, scales, strict=True) if x != y))
+                for other in columns
+            ]
+            for one in rows
+        ]
+    else:
+        expected = [[by_definition(one, other, scales, similarity) for other in columns] for one in rows]
+    found = kernel.cross(encoder.encode(rows), encoder.encode(columns))
+    np.testing.assert_allclose(found, np.array(expected).reshape(counts), rtol=1e-6)
+
+
 def test_positions_with_symbols_of_their_own_are_compared_in_little_memory() -> None:
     """Encoded apart from their background, a hundred positions have two thousand symbols."""
     rng = np.random.default_rng(0)
