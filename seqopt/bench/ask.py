@@ -135,8 +135,8 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--child", choices=SURROGATES, help=argparse.SUPPRESS)
     options = parser.parse_args(list(argv))
     if options.child is not None:
-        numbers = options.known, options.seed, options.length, options.asks
-        print(json.dumps(measure(options.child, *numbers, protein=options.protein)))
+        known, seed, length = options.known, options.seed, options.length
+        print(json.dumps(measure(options.child, known, seed, length, options.asks, options.protein)))
         return
     import seqopt
 

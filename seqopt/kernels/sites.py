@@ -55,38 +55,69 @@ BLOCK_SYMBOLS = 1 << 22
 
 
 @dataclass(frozen=True)
-class _Differences:
-    """Where the strings of all pairs differ, and how much: n m x L each, of which only what is not 0 is kept."""
+class SiteDifferences:
+    """Where the strings of all pairs differ, and how far.
 
-    differ: sparse.csr_matrix
-    distances: sparse.csr_matrix | None
+    Attributes:
+        differ: Whether symbols differ at each position, ``n n x L``; of sparse ones only what is not 0 is kept.
+        distances: How unlike they are; `None` where that is not known of the symbols, and then 0.
+        shape: n, n.
+    """
+
+    differ: sparse.csr_matrix | Tensor
+    distances: sparse.csr_matrix | Tensor | None
     shape: tuple[int, int]
 
     @property
     def nbytes(self) -> int:
-        parts = [self.differ.data, self.differ.indices, self.differ.indptr]
-        return sum(part.nbytes for part in parts) + (0 if self.distances is None else self.distances.data.nbytes)
+        """Memory."""
+        return _memory(self.differ) + (0 if self.distances is None else _memory(self.distances, indices=False))
+
+    def exponents(self, by_differ: FloatArray, by_distance: FloatArray) -> FloatArray:
+        """Sums over positions of both times a weight of each position, ``n x n``.
+
+        Args:
+            by_differ: Weights of positions that differ, L.
+            by_distance: Weights of distances, L.
+        """
+        found = _product(self.differ, by_differ)
+        if self.distances is not None:
+            found = found + _product(self.distances, by_distance)
+        return found.reshape(self.shape)
+
+    def by_weight(self, by_exponent: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The derivatives by both weights, L each, of what has given derivatives by the exponents, ``n x n``."""
+        flat = by_exponent.reshape(-1)
+        differ = _product(self.differ.T, flat)
+        return differ, np.zeros_like(differ) if self.distances is None else _product(self.distances.T, flat)
+
+
+def _product(matrix: sparse.csr_matrix | Tensor, vector: FloatArray) -> FloatArray:
+    # torch has as many threads as a fit allows; numpy's libraries take what they find.
+    found: FloatArray = (matrix @ torch.from_numpy(vector)).numpy() if isinstance(matrix, Tensor) else matrix @ vector
+    return found
+
+
+def _memory(values: sparse.csr_matrix | Tensor, *, indices: bool = True) -> int:
+    if isinstance(values, Tensor):
+        return values.nbytes
+    return int(values.data.nbytes + (values.indices.nbytes + values.indptr.nbytes if indices else 0))
 
 
 class _Exponents(torch.autograd.Function):
-    """Sums over positions, n x m, of what `_Differences` hold times a weight of each position."""
+    """`SiteDifferences.exponents`."""
 
     @staticmethod
-    def forward(ctx: Any, differ: Tensor, distant: Tensor, parts: _Differences) -> Tensor:
+    def forward(ctx: Any, differ: Tensor, distant: Tensor, parts: SiteDifferences) -> Tensor:
         ctx.parts = parts
-        found = parts.differ @ differ.detach().numpy()
-        if parts.distances is not None:
-            found += parts.distances @ distant.detach().numpy()
-        return torch.from_numpy(found).reshape(parts.shape)
+        return torch.from_numpy(parts.exponents(differ.detach().numpy(), distant.detach().numpy()))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (gradient,) = gradients
-        parts: _Differences = ctx.parts
-        flat = gradient.reshape(-1).numpy()
-        distant = None if parts.distances is None else torch.from_numpy(parts.distances.T @ flat)
-        return torch.from_numpy(parts.differ.T @ flat), distant, None
+        differ, distant = ctx.parts.by_weight(gradient.numpy())
+        return torch.from_numpy(differ), torch.from_numpy(distant), None
 
 
 class SitesKernel(PositionalKernel):
@@ -170,7 +201,7 @@ class SitesKernel(PositionalKernel):
         )
         self.register_constraint("raw_similarity", NonTransformedInterval(0.0, 1.0))
         self.similarity = similarity if matrix is not None else 0.0
-        self._parts: tuple[Tensor, Tensor | _Differences] | None = None
+        self._parts: tuple[Tensor, Tensor | SiteDifferences] | None = None
 
     @property
     def similarity(self) -> Tensor:
@@ -222,7 +253,7 @@ class SitesKernel(PositionalKernel):
             self._fill(values, a, b, self._scales())
             return torch.from_numpy(values[0])
         by_site = self._by_site(x1, x2, diag, sparse_too=scale.dim() == 2)
-        if isinstance(by_site, _Differences):
+        if isinstance(by_site, SiteDifferences):
             inverse, similarity = 1.0 / scale[0].cpu(), self.similarity.double()[0].cpu()
             exponents: Tensor = _Exponents.apply(  # type: ignore[no-untyped-call]
                 inverse * (1.0 - similarity), inverse * similarity, by_site
@@ -238,7 +269,7 @@ class SitesKernel(PositionalKernel):
             exponent = (by_site * weights.reshape(*weights.shape[:-1], *lead, weights.shape[-1])).sum(-1)
         return (-exponent).exp()
 
-    def _by_site(self, x1: Tensor, x2: Tensor, diag: bool, sparse_too: bool) -> Tensor | _Differences:
+    def _by_site(self, x1: Tensor, x2: Tensor, diag: bool, sparse_too: bool) -> Tensor | SiteDifferences:
         """Whether symbols differ at each position, then their distances, ``... x n x m x 2L``; ``... x n x 2L``.
 
         For the Gram matrix of strings that agree at most positions, as variants of one do, only where they differ.
@@ -250,7 +281,7 @@ class SitesKernel(PositionalKernel):
             return kept[1]
         _, a, b = paired_tokens(x1, x2, self._name)
         self._check(a.shape[-1])
-        found: Tensor | _Differences
+        found: Tensor | SiteDifferences
         if same and not diag and sparse_too and a.ndim == 2 and _differing_share(a) < SPARSE_SHARE:
             found = self._differences(a)
         else:
@@ -263,10 +294,30 @@ class SitesKernel(PositionalKernel):
             self._parts = x1.detach().double().clone(), found
         return found
 
+    def differences(self, x: Tensor) -> SiteDifferences:
+        """Where n strings differ, and how far: what covariances depend on at any lengthscales.
+
+        Args:
+            x: ``n x W`` tokens.
+
+        Example:
+            >>> from seqopt.encoding import Encoder
+            >>> kernel = SitesKernel(2, None)
+            >>> parts = kernel.differences(Encoder().encode(["AC", "AD"]).to_tensor())
+            >>> parts.exponents(np.array([1.0, 0.5]), np.zeros(2)).tolist()
+            [[0.0, 0.5], [0.5, 0.0]]
+        """
+        found = self._by_site(x, x, False, sparse_too=True)
+        if isinstance(found, SiteDifferences):
+            return found
+        flat = found.reshape(-1, found.shape[-1])
+        distances = None if self.table is None else flat[:, self.sites :]
+        return SiteDifferences(flat[:, : self.sites], distances, (len(x), len(x)))
+
     def _table_of(self, highest: int) -> FloatArray | None:
         return None if self.table is None else self.table.of(highest)
 
-    def _differences(self, strings: Tokens) -> _Differences:
+    def _differences(self, strings: Tokens) -> SiteDifferences:
         """Of all pairs of n strings of L symbols."""
         n, sites = strings.shape
         table = self._table_of(int(strings.max(initial=0)))
@@ -284,7 +335,7 @@ class SitesKernel(PositionalKernel):
         shape = n * n, sites
         differ = sparse.csr_matrix((np.ones(len(where[0])), *where), shape=shape)
         far = None if table is None else sparse.csr_matrix((np.concatenate(distances), *where), shape=shape)
-        return _Differences(differ, far, (n, n))
+        return SiteDifferences(differ, far, (n, n))
 
     def _blocks(self, rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
         for block, agreeing in agreements(rows, columns):

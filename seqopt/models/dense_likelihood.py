@@ -12,7 +12,8 @@ and Williams (2006), equation 5.8; with :math:`\alpha = C^{-1} (y - c)` and
     \frac{\partial}{\partial \theta} = a \sum G \circ \frac{\partial K}{\partial \theta}.
 
 With ten or fifty strings a step of a fit takes fractions of a millisecond this way, and ten where modules of gpytorch
-build a graph of it. A kernel needs a `GramFamily`: its Gram matrix as a function of its parameters.
+build a graph of it. A kernel needs a `GramFamily`: its Gram matrix as a function of its parameters. Priors that have a
+say are those of the logarithms of scale and noise, which are normal, and what the family says of the kernel's.
 
 References:
     Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian Processes for Machine Learning, section 5.4.1.
@@ -21,21 +22,26 @@ References:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import gpytorch
 import numpy as np
 import numpy.typing as npt
 import torch
+from gpytorch.priors import LogNormalPrior
 from scipy import optimize
 
 from seqopt.encoding import EncodedStrings
-from seqopt.kernels import NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import NgramKernel, OneHotKernel, SitesKernel, SubsequenceKernel
 from seqopt.kernels.covariances import Matrix, Pairs, Program
 from seqopt.kernels.interpolation import InterpolatedGram
 from seqopt.posteriors.linalg import stable_cholesky
 
 FloatArray = npt.NDArray[np.float64]
+
+Slopes = Callable[[FloatArray], FloatArray]
+"""The derivative by each parameter of what has a given derivative by the Gram matrix, n x n."""
 
 INTERPOLATED = 32
 """Strings from which sums at other gap decays come from interpolation: fewer cost less than its nodes do."""
@@ -49,18 +55,35 @@ class GramFamily(Protocol):
 
     Attributes:
         names: Of the raw parameters, within the kernel.
-        bounds: Of each.
+        bounds: Of each of their entries.
     """
 
     names: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
 
-    def at(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """The Gram matrix, n x n, and its derivative in each parameter."""
+    def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
+        """The Gram matrix, n x n, and what turns derivatives by it into those by each parameter."""
+        ...
+
+    def prior(self, values: FloatArray) -> tuple[float, FloatArray] | None:
+        """The logarithm of the prior density of the parameters, and its gradient; `None` where it is not known."""
         ...
 
 
-class FixedGram:
+def _through(derivatives: list[FloatArray]) -> Slopes:
+    """From the derivatives of a Gram matrix by each parameter."""
+    return lambda by_gram: np.array([float((by_gram * derivative).sum()) for derivative in derivatives])
+
+
+class _WithoutPrior:
+    """What families share whose priors have no say."""
+
+    def prior(self, values: FloatArray) -> tuple[float, FloatArray] | None:
+        """See `GramFamily`."""
+        return None
+
+
+class FixedGram(_WithoutPrior):
     """A kernel without parameters.
 
     Args:
@@ -73,12 +96,12 @@ class FixedGram:
     def __init__(self, gram: FloatArray) -> None:
         self._gram = gram
 
-    def at(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
         """See `GramFamily`."""
-        return self._gram, []
+        return self._gram, _through([])
 
 
-class SquaredExponentialGram:
+class SquaredExponentialGram(_WithoutPrior):
     """exp(-d^2 / (2 l^2)) at any lengthscale l.
 
     Args:
@@ -98,14 +121,14 @@ class SquaredExponentialGram:
         # Squared distances between counts are integers.
         self._squares = np.rint(-2.0 * largest**2 * np.log(np.asarray(wide.cross(strings), dtype=np.float64)))
 
-    def at(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
         """See `GramFamily`."""
         lengthscale = float(values[0])
         gram: FloatArray = np.exp(self._squares / (-2.0 * lengthscale**2))
-        return gram, [gram * self._squares / lengthscale**3]
+        return gram, _through([gram * self._squares / lengthscale**3])
 
 
-class SubsequenceGram:
+class SubsequenceGram(_WithoutPrior):
     """The normalised sub-sequence kernel at any decays.
 
     Args:
@@ -132,7 +155,7 @@ class SubsequenceGram:
     def _program(self, gap: float) -> Program:
         return Program(len(self._orders), gap, np.dtype(np.float64), *self._options)
 
-    def at(self, values: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
         """See `GramFamily`."""
         match, gap = map(float, values)
         sums, slopes = self._sums(gap)
@@ -150,7 +173,7 @@ class SubsequenceGram:
         for derivative in derivatives:
             relative = 0.5 * derivative.diagonal() * inverse
             found.append(derivative * scale - gram * (relative[:, None] + relative))
-        return gram, found
+        return gram, _through(found)
 
     def _sums(self, gap: float) -> tuple[FloatArray, FloatArray]:
         """Per-order sums and their derivatives in the gap decay, order x n x n."""
@@ -164,16 +187,73 @@ class SubsequenceGram:
         return sums, slopes
 
 
-def family_of(kernel: gpytorch.kernels.Kernel, rows: torch.Tensor) -> GramFamily | None:
+class SitesGram:
+    """The kernel of sites at any lengthscales and similarity.
+
+    Args:
+        kernel: A `seqopt.kernels.SitesKernel` whose prior of lengthscales is log-normal; where the similarity is not
+            learned it stays.
+        rows: n strings, ``n x W`` tokens.
+    """
+
+    names: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+
+    def __init__(self, kernel: SitesKernel, rows: torch.Tensor) -> None:
+        learned = kernel.raw_similarity.requires_grad
+        self.names = ("raw_lengthscale", "raw_similarity") if learned else ("raw_lengthscale",)
+        lengthscale, similarity = (
+            (float(constraint.lower_bound), float(constraint.upper_bound))
+            for constraint in (kernel.raw_lengthscale_constraint, kernel.raw_similarity_constraint)
+        )
+        self.bounds = (*[lengthscale] * kernel.sites, *[similarity] * learned)
+        self._sites = kernel.sites
+        self._similarity = float(kernel.similarity.detach())
+        self._differences = kernel.differences(rows)
+        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
+
+    def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
+        """See `GramFamily`."""
+        inverse = 1.0 / values[: self._sites]
+        learned = len(values) > self._sites
+        similarity = float(values[-1]) if learned else self._similarity
+        gram: FloatArray = np.exp(-self._differences.exponents(inverse * (1.0 - similarity), inverse * similarity))
+
+        def slopes(by_gram: FloatArray) -> FloatArray:
+            differ, distant = self._differences.by_weight(-by_gram * gram)
+            by_inverse = (1.0 - similarity) * differ + similarity * distant
+            by_similarity = [float(inverse @ (distant - differ))] * learned
+            return np.concatenate([-by_inverse * inverse**2, by_similarity])
+
+        return gram, slopes
+
+    def prior(self, values: FloatArray) -> tuple[float, FloatArray]:
+        """See `GramFamily`."""
+        centre, spread = self._prior
+        scales = values[: self._sites]
+        logarithms = np.log(scales)
+        apart = (logarithms - centre) / spread
+        constant = math.log(spread) + 0.5 * math.log(2.0 * math.pi)
+        density = -float((logarithms + 0.5 * apart**2 + constant).sum())
+        return density, np.concatenate([-(1.0 + apart / spread) / scales, np.zeros(len(values) - self._sites)])
+
+
+def family_of(kernel: gpytorch.kernels.Kernel, rows: torch.Tensor, *, priors: bool = False) -> GramFamily | None:
     """The Gram matrix of ``rows`` as a function of the kernel's parameters; `None` where it is not known how.
 
     Args:
         kernel: Any kernel.
         rows: n strings as a model holds them, ``n x W`` tokens.
+        priors: Whether the prior of its parameters is to be known, too.
     """
     if kernel.batch_shape or kernel.active_dims is not None:
         return None
     learned = {name for name, parameter in kernel.named_parameters() if parameter.requires_grad}
+    if type(kernel) is SitesKernel:
+        known = "raw_lengthscale" in learned and type(kernel.lengthscale_prior) is LogNormalPrior
+        return SitesGram(kernel, rows) if known else None
+    if priors:
+        return None
     if type(kernel) is OneHotKernel:
         return FixedGram(np.asarray(kernel.cross(EncodedStrings.from_tensor(rows)), dtype=np.float64))
     if type(kernel) is NgramKernel and learned == set(SquaredExponentialGram.names):
@@ -184,13 +264,16 @@ def family_of(kernel: gpytorch.kernels.Kernel, rows: torch.Tensor) -> GramFamily
 
 
 class DenseLikelihood:
-    """The log marginal likelihood of values, per value, as a function of all parameters.
+    """The log marginal likelihood of values, and of the parameters where priors are given, per value.
 
     Args:
         family: Gram matrices of the kernel.
         values: n standardised values.
         scale_bounds: Smallest and largest output scale.
         noise_bounds: Smallest and largest noise variance.
+        mean: The constant mean, where it is not learned.
+        priors: Mean and standard deviation of the logarithms of output scale and noise variance, whose densities count
+            with the prior of the family; `None` for none.
 
     Example:
         >>> density = DenseLikelihood(FixedGram(np.eye(2)), np.array([1.0, -1.0]), (1e-8, 1e8), (1e-4, 1e4))
@@ -205,11 +288,15 @@ class DenseLikelihood:
         values: FloatArray,
         scale_bounds: tuple[float, float],
         noise_bounds: tuple[float, float],
+        mean: float | None = None,
+        priors: tuple[tuple[float, float], tuple[float, float]] | None = None,
     ) -> None:
         self.family = family
         self.values = values
+        self.priors = priors
+        means = (-math.inf, math.inf) if mean is None else (mean, mean)
         logarithms = ((math.log(lower), math.log(upper)) for lower, upper in (scale_bounds, noise_bounds))
-        self.bounds = [(-math.inf, math.inf), *logarithms, *family.bounds]
+        self.bounds = [means, *logarithms, *family.bounds]
 
     def __call__(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The density per value at a point, and its gradient.
@@ -228,13 +315,24 @@ class DenseLikelihood:
         log_determinant = 2.0 * float(factor.diagonal().log().sum())
         density = -0.5 * (float(residuals @ alpha) + log_determinant + count * math.log(2.0 * math.pi))
         through = 0.5 * (torch.outer(alpha, alpha) - torch.cholesky_inverse(factor)).numpy()
-        slopes = [
-            float(alpha.sum()),
-            scale * float((through * gram).sum()),
-            noise * float(np.trace(through)),
-            *(scale * float((through * derivative).sum()) for derivative in by_kernel),
-        ]
-        return density / count, np.array(slopes) / count
+        own = [float(alpha.sum()), scale * float((through * gram).sum()), noise * float(np.trace(through))]
+        slopes = np.concatenate([own, scale * by_kernel(through)])
+        for found, steeper in self._prior(point):
+            density, slopes = density + found, slopes + steeper
+        return density / count, slopes / count
+
+    def _prior(self, point: FloatArray) -> Iterator[tuple[float, FloatArray]]:
+        """The logarithms of the densities of the priors, and their gradients."""
+        if self.priors is None:
+            return
+        for place, (centre, spread) in enumerate(self.priors, start=1):
+            apart = (point[place] - centre) / spread
+            slopes = np.zeros(len(point))
+            slopes[place] = -apart / spread
+            yield -0.5 * apart**2 - math.log(spread) - 0.5 * math.log(2.0 * math.pi), slopes
+        known = self.family.prior(point[3:])
+        if known is not None:
+            yield known[0], np.concatenate([np.zeros(3), known[1]])
 
     def maximise(self, start: FloatArray, **options: float) -> tuple[float, FloatArray]:
         """The density per value at a local maximum, found by L-BFGS-B, and the point.

@@ -49,6 +49,9 @@ NOISE_BOUNDS = (1e-4, 1e4)
 SCALE_BOUNDS = (1e-8, 1e8)
 """Smallest and largest output scale, in units of the values' variance."""
 
+SCALE_PRIOR, NOISE_PRIOR = (0.0, 1.0), (-4.0, 1.0)
+"""Mean and standard deviation of the logarithms of output scale and noise variance, in the same units."""
+
 SMALLEST_SPREAD = 1e-150
 """Standard deviation of values below which they are not scaled: its square must be a number."""
 
@@ -148,7 +151,7 @@ class PointEstimate:
         if self.noise is not None:
             bounds, initial = (min(self.noise, bounds[0]), max(self.noise, bounds[1])), self.noise
         options = {
-            "noise_prior": LogUnitNormalPrior(-4.0, 1.0),
+            "noise_prior": LogUnitNormalPrior(*NOISE_PRIOR),
             "noise_constraint": LogBounds(*bounds, initial_value=initial),
         }
         inputs = data.encoded.to_tensor()
@@ -172,7 +175,7 @@ class PointEstimate:
         mean = gpytorch.means.ConstantMean(gpytorch.priors.NormalPrior(0.0, 1.0) if only_limits else None)
         covariance = gpytorch.kernels.ScaleKernel(
             copy.deepcopy(self.kernel),
-            outputscale_prior=LogUnitNormalPrior(0.0, 1.0),
+            outputscale_prior=LogUnitNormalPrior(*SCALE_PRIOR),
             outputscale_constraint=LogBounds(*SCALE_BOUNDS, initial_value=1.0),
         )
         with validate_input_scaling(False), warnings.catch_warnings():
@@ -291,17 +294,18 @@ class PointEstimate:
         return kernel.interpolating(inputs)
 
     def _dense(self, model: SingleTaskGP, sides: Sides | None) -> DenseLikelihood | None:
-        """The likelihood of all parameters without a graph, where priors have no say and the kernel has a family."""
+        """The likelihood of all parameters without a graph, where the kernel has a family, which knows its priors."""
         (inputs,) = model.train_inputs
         plain = sides is None and not isinstance(model.likelihood, PartlyKnownNoise)
-        if self.priors or not plain or len(inputs) > DENSE:
+        if not plain or len(inputs) > DENSE:
             return None
-        family = family_of(model.covar_module.base_kernel, inputs)
+        family = family_of(model.covar_module.base_kernel, inputs, priors=self.priors)
         if family is None:
             return None
         values = model.train_targets.detach().reshape(-1).numpy()
         noise_bounds = NOISE_BOUNDS if self.noise is None else (self.noise, self.noise)
-        return DenseLikelihood(family, values, SCALE_BOUNDS, noise_bounds)
+        priors = (SCALE_PRIOR, NOISE_PRIOR) if self.priors else None
+        return DenseLikelihood(family, values, SCALE_BOUNDS, noise_bounds, self.mean, priors)
 
     def _best_of_restarts(
         self,
@@ -333,9 +337,11 @@ class PointEstimate:
                     if dense is not None:
                         names = [*COMMON, *(f"covar_module.base_kernel.{name}" for name in dense.family.names)]
                         begin = parameters_of(model)
-                        point = np.array([begin[name][0] for name in names])
+                        ends = np.cumsum([len(begin[name]) for name in names])
+                        point = np.concatenate([begin[name] for name in names])
                         reached, point = dense.maximise(point, **FIT_OPTIONS, ftol=tolerance)
-                        set_parameters(model, {n: [float(v)] for n, v in zip(names, point, strict=True)})
+                        found = np.split(point, ends[:-1])
+                        set_parameters(model, {n: part.tolist() for n, part in zip(names, found, strict=True)})
                     else:
                         # `fit_gpytorch_mll` would discard where L-BFGS-B ended if a line search found no better point.
                         fit_gpytorch_mll_scipy(likelihood, options={**FIT_OPTIONS, "ftol": tolerance})

@@ -14,10 +14,11 @@ from scipy import optimize, stats
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
-from seqopt.kernels import NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import NgramKernel, OneHotKernel, SitesKernel, SubsequenceKernel, bind_symbols
 from seqopt.models import StringGP
 from seqopt.models import dense_likelihood as module
 from seqopt.models.dense_likelihood import DenseLikelihood, family_of
+from seqopt.models.fitting import COMMON, PointEstimate, TrainingData, parameters_of, set_parameters
 from seqopt.models.marginal_likelihood import DenseMarginalLogLikelihood
 from seqopt.strategies import maximum_likelihood_gp
 
@@ -42,13 +43,15 @@ CASES = [
 def test_gram_matrices_are_those_of_the_kernel_and_derivatives_those_of_differences(kernel, values) -> None:
     encoded = Encoder().encode([*STRINGS, ""] if isinstance(kernel, SubsequenceKernel) else STRINGS)
     family = family_of(kernel, encoded.to_tensor())
-    gram, derivatives = family.at(np.array(values))
+    gram, slopes = family.at(np.array(values))
     np.testing.assert_allclose(gram, kernel_at(kernel, values).cross(encoded), atol=1e-12)
-    for place, derivative in enumerate(derivatives):
-        step = np.zeros(len(values))
-        step[place] = -1e-6  # decays of 1 are at their bound
-        near = family.at(np.array(values) + step)[0]
-        np.testing.assert_allclose((gram - near) / 1e-6, derivative, atol=2e-5)
+    for weights in np.random.default_rng(0).standard_normal((3, *gram.shape)):
+        found = slopes(weights)
+        for place in range(len(values)):
+            step = np.zeros(len(values))
+            step[place] = -1e-6  # decays of 1 are at their bound
+            near = family.at(np.array(values) + step)[0]
+            assert found[place] == pytest.approx((weights * (gram - near)).sum() / 1e-6, abs=2e-4)
 
 
 def test_interpolated_sums_are_exact_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +65,8 @@ def test_interpolated_sums_are_exact_enough(monkeypatch: pytest.MonkeyPatch) -> 
     for point in ([0.7, 0.3], [1.0, 1.0], [0.2, 0.01]):
         (gram, found), (wanted, slopes) = family.at(np.array(point)), exact.at(np.array(point))
         np.testing.assert_allclose(gram, wanted, atol=1e-7)
-        np.testing.assert_allclose(found, slopes, atol=1e-5)
+        for weights in rng.standard_normal((3, 40, 40)):
+            np.testing.assert_allclose(found(weights), slopes(weights), atol=4e-4)
 
 
 @settings(max_examples=25, deadline=None)
@@ -81,6 +85,68 @@ def test_the_density_is_the_normal_one_and_its_gradient_that_of_differences(mean
     np.testing.assert_allclose(slopes, numeric, rtol=1e-3, atol=1e-3 * (1 + abs(slopes).max()))
 
 
+@pytest.mark.parametrize("priors", [True, False])
+@pytest.mark.parametrize("mean", [None, 0.0])
+@pytest.mark.parametrize("alike", [True, False], ids=["variants", "strings"])
+@pytest.mark.parametrize("matrix", ["blosum62", None])
+def test_the_density_of_sites_is_that_of_the_graph(priors: bool, mean: float | None, alike: bool, matrix) -> None:
+    """With its gradient, at random parameters, by gpytorch's modules and priors."""
+    rng = np.random.default_rng(5)
+    letters = list("ARND")
+    strings = [
+        ("".join(rng.choice(letters, 4)) if not alike else "AAAAAAAAAA") + str(rng.choice(letters)) for _ in range(9)
+    ]
+    encoder, kernel = Encoder(), SitesKernel(len(strings[0]), matrix)
+    bind_symbols(kernel, encoder)
+    data = TrainingData(encoder.encode(strings), rng.standard_normal(9), np.zeros(9))
+    estimate = PointEstimate(kernel, priors=priors, mean=mean)
+    model = estimate.build(data)
+    model.covar_module.base_kernel.adapt(model.train_inputs[0])
+    dense = estimate._dense(model, None)
+    assert dense is not None
+    names = [*COMMON, *(f"covar_module.base_kernel.{name}" for name in dense.family.names)]
+    likelihood = DenseMarginalLogLikelihood(model.likelihood, model, priors=priors)
+    for _ in range(5):
+        scales = rng.uniform(0.5, 9.0, kernel.sites)
+        similarity = [] if matrix is None else [rng.uniform(0.1, 0.9)]
+        point = np.array([mean if mean is not None else rng.normal(), *rng.uniform(-2.0, 1.0, 2), *scales, *similarity])
+        ends = np.cumsum([len(parameters_of(model)[name]) for name in names])
+        set_parameters(model, dict(zip(names, map(list, np.split(point, ends[:-1])), strict=True)))
+        model.train().zero_grad()
+        expected = likelihood(model(*model.train_inputs), model.train_targets)
+        expected.backward()
+        found, slopes = dense(point)
+        assert found == pytest.approx(expected.item(), rel=1e-9)
+        gradients = [dict(model.named_parameters())[name].grad for name in names]
+        wanted = np.concatenate([np.full(1, np.nan) if one is None else one.reshape(-1).numpy() for one in gradients])
+        known = ~np.isnan(wanted)
+        assert known.sum() >= len(point) - 1
+        np.testing.assert_allclose(slopes[known], wanted[known], rtol=1e-7, atol=1e-10)
+
+
+def test_fits_of_sites_are_as_good_as_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    strings = ["".join(rng.choice(list("ARNDCQ"), 5)) for _ in range(40)]
+    values = [string.count("A") + 2.0 * (string[2] == "C") for string in strings]
+
+    def reached(frozen: bool) -> tuple[float, list[float]]:
+        kernel = SitesKernel(5)
+        kernel.raw_similarity.requires_grad_(not frozen)
+        gp = StringGP(kernel, restarts=1)
+        gp.fit(strings, values, rng=np.random.default_rng(0))
+        model = gp.model.train()
+        density = DenseMarginalLogLikelihood(model.likelihood, model)
+        with torch.no_grad():
+            found = float(density(model(*model.train_inputs), model.train_targets)) * len(values)
+        return found, model.covar_module.base_kernel.similarity.reshape(-1).tolist()
+
+    quick = [reached(frozen) for frozen in (False, True)]
+    assert quick[1][1] == [0.5]
+    monkeypatch.setattr("seqopt.models.fitting.family_of", lambda kernel, rows, priors: None)
+    for (found, _), frozen in zip(quick, (False, True), strict=True):
+        assert found == pytest.approx(reached(frozen)[0], abs=0.05)
+
+
 @pytest.mark.parametrize("kernel", [SubsequenceKernel(), NgramKernel(), OneHotKernel()])
 def test_fits_are_as_good_as_those_of_the_graph(kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
@@ -96,7 +162,7 @@ def test_fits_are_as_good_as_those_of_the_graph(kernel, monkeypatch: pytest.Monk
             return float(density(model(*model.train_inputs), model.train_targets)) * len(values)
 
     quick = reached()
-    monkeypatch.setattr("seqopt.models.fitting.family_of", lambda kernel, rows: None)
+    monkeypatch.setattr("seqopt.models.fitting.family_of", lambda kernel, rows, priors: None)
     assert quick == pytest.approx(reached(), abs=0.05)
 
 
@@ -109,9 +175,11 @@ def test_kernels_that_are_not_plain_have_no_family() -> None:
         SubsequenceKernel(normalize=False),
         SubsequenceKernel(order_weights=[1.0] * 5),
         SubsequenceKernel(batch_shape=torch.Size([2])),
+        SitesKernel(4, lengthscale_prior=gpytorch.priors.GammaPrior(2.0, 1.0)),
         gpytorch.kernels.RBFKernel(),
     ):
         assert family_of(kernel, rows) is None
+    assert family_of(NgramKernel(), rows, priors=True) is None  # its prior is not known
     gp = StringGP(frozen, priors=False)
     gp.fit(["0110", "1010", "0001"], [1.0, 2.0, 0.0], rng=np.random.default_rng(0))
     assert gp.hyperparameters["gap_decay"] == pytest.approx(float(frozen.gap_decay.detach()))
