@@ -41,8 +41,8 @@ from seqopt.kernels.substitution import SymbolTable, substitution_matrix, symbol
 BLOCK_STRINGS = 1 << 13
 """Strings whose exponents are added up at a time."""
 
-BLOCK_EXPONENTS = 1 << 13
-"""Symbols of strings that are compared at a time with all that others have, so that exponents stay in the cache."""
+BLOCK_EXPONENTS = 1 << 17
+"""Exponents that are written out at a time, of all symbols that some strings have with each of other strings."""
 
 MOST_FLAGS = 1 << 24
 """Most pairs of a position and a symbol that have a flag each; of more, those that occur are found by sorting."""
@@ -368,9 +368,9 @@ class SitesKernel(PositionalKernel):
         similarities = self.similarity.detach().double().cpu().reshape(-1).tolist()
         # What a symbol adds to the exponents of all strings of one side is written out once, and added up for each
         # string of the other. The side that is written out is the rows, which are fewer, unless it is less work.
-        turned = len(_codes_of(rows, size)[0]) <= len(rows)
+        some = rows[:BLOCK_STRINGS]
+        turned = len(_codes_of(some, size)[0]) <= len(some)
         added, written = (rows, columns) if turned else (columns, rows)
-        wide = max(1, BLOCK_EXPONENTS // max(1, rows.shape[-1]))
         for start in range(0, len(added), BLOCK_STRINGS):
             block = slice(start, start + BLOCK_STRINGS)
             places, codes = _codes_of(added[block], size)
@@ -379,11 +379,12 @@ class SitesKernel(PositionalKernel):
             which = sparse.csr_matrix(
                 (np.ones(codes.size, values.dtype), codes.reshape(-1), ends), shape=(len(codes), len(places))
             )
+            wide = max(1, BLOCK_EXPONENTS // max(1, len(places)))
             for first in range(0, len(written), wide):
                 others = slice(first, first + wide)
                 theirs = written[others].T[sites]
                 differ = theirs != symbols[:, None]
-                distances = differ if table is None else table[theirs, symbols[:, None]]
+                distances = 0.0 if table is None else table[theirs, symbols[:, None]]
                 for matrix, scale, similarity in zip(values, scales, similarities, strict=True):
                     parts = ((similarity - 1.0) * differ - similarity * distances) / scale[chosen][sites, None]
                     exponents = which @ parts.astype(values.dtype, copy=False)

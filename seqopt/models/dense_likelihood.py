@@ -210,7 +210,9 @@ class SitesGram:
         self._sites = kernel.sites
         self._similarity = float(kernel.similarity.detach())
         self._differences = kernel.differences(rows)
-        self._prior = float(kernel.lengthscale_prior.loc), float(kernel.lengthscale_prior.scale)
+        prior = kernel.lengthscale_prior
+        centre, spread = (one.detach().double().cpu().reshape(-1).numpy() for one in (prior.loc, prior.scale))
+        self._prior = np.broadcast_to(centre, kernel.sites), np.broadcast_to(spread, kernel.sites)
 
     def at(self, values: FloatArray) -> tuple[FloatArray, Slopes]:
         """See `GramFamily`."""
@@ -233,7 +235,7 @@ class SitesGram:
         scales = values[: self._sites]
         logarithms = np.log(scales)
         apart = (logarithms - centre) / spread
-        constant = math.log(spread) + 0.5 * math.log(2.0 * math.pi)
+        constant = np.log(spread) + 0.5 * math.log(2.0 * math.pi)
         density = -float((logarithms + 0.5 * apart**2 + constant).sum())
         return density, np.concatenate([-(1.0 + apart / spread) / scales, np.zeros(len(values) - self._sites)])
 
@@ -250,8 +252,7 @@ def family_of(kernel: gpytorch.kernels.Kernel, rows: torch.Tensor, *, priors: bo
         return None
     learned = {name for name, parameter in kernel.named_parameters() if parameter.requires_grad}
     if type(kernel) is SitesKernel:
-        known = "raw_lengthscale" in learned and type(kernel.lengthscale_prior) is LogNormalPrior
-        return SitesGram(kernel, rows) if known else None
+        return SitesGram(kernel, rows) if "raw_lengthscale" in learned and _plain_prior(kernel) else None
     if priors:
         return None
     if type(kernel) is OneHotKernel:
@@ -261,6 +262,15 @@ def family_of(kernel: gpytorch.kernels.Kernel, rows: torch.Tensor, *, priors: bo
     if type(kernel) is SubsequenceKernel and kernel.normalize and learned == set(SubsequenceGram.names):
         return SubsequenceGram(kernel, EncodedStrings.from_tensor(rows))
     return None
+
+
+def _plain_prior(kernel: SitesKernel) -> bool:
+    """Whether the one prior is that of the lengthscales, and log-normal: of one of them, or of each."""
+    priors = {name: prior for name, _, prior, _, _ in kernel.named_priors()}
+    prior = priors.get("lengthscale_prior")
+    if len(priors) != 1 or prior is None or type(prior) is not LogNormalPrior or prior._transform is not None:
+        return False
+    return all(one.numel() in (1, kernel.sites) for one in (prior.loc, prior.scale))
 
 
 class DenseLikelihood:

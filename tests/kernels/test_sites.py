@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqopt.encoding import Encoder, VaryingPositions
+from seqopt.encoding import EncodedStrings, Encoder, VaryingPositions
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel, SitesKernel, SubstitutionKernel, bind_symbols
 from seqopt.kernels.substitution import substitution_matrix, symbol_distances
@@ -135,6 +135,33 @@ def test_exponents_are_added_up_in_any_order(
         expected = [[by_definition(one, other, scales, similarity) for other in columns] for one in rows]
     found = kernel.cross(encoder.encode(rows), encoder.encode(columns))
     np.testing.assert_allclose(found, np.array(expected).reshape(counts), rtol=1e-6)
+
+
+def test_each_of_a_batch_has_its_own_similarity() -> None:
+    encoder, kernel = Encoder(), SitesKernel(3, lengthscale=2.0, batch_shape=torch.Size([2])).double()
+    kernel.similarity = torch.tensor([0.1, 0.9])[:, None, None]
+    bind_symbols(kernel, encoder)
+    found, both = strings(5, 3), kernel.cross(encoder.encode(strings(5, 3)))
+    for values, similarity in zip(both, (0.1, 0.9), strict=True):
+        expected = [[by_definition(one, other, [2.0] * 3, similarity) for other in found] for one in found]
+        np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+def test_without_a_matrix_symbols_are_never_alike() -> None:
+    kernel, encoded = SitesKernel(3, None, lengthscale=2.0), Encoder().encode(["ACD", "ACE", "CCE"])
+    kernel.similarity = 0.5  # half of nothing
+    rows = encoded.to_tensor()
+    np.testing.assert_allclose(kernel.cross(encoded), kernel(rows).to_dense().detach(), rtol=1e-6)
+
+
+def test_a_block_holds_so_many_exponents_whatever_symbols_there_are() -> None:
+    columns = EncodedStrings(np.arange(1, 40_001).reshape(2000, 20).astype(np.uint32), np.full(2000, 20, np.int32))
+    rows, kernel = columns.take(np.arange(100)), SitesKernel(20, None)
+    tracemalloc.start()
+    kernel.cross(rows, columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6  # all exponents of the rows take 32 MB, and as much three times more on the way
 
 
 def test_positions_with_symbols_of_their_own_are_compared_in_little_memory() -> None:

@@ -124,13 +124,43 @@ def test_the_density_of_sites_is_that_of_the_graph(priors: bool, mean: float | N
         np.testing.assert_allclose(slopes[known], wanted[known], rtol=1e-7, atol=1e-10)
 
 
+def test_a_mean_that_is_not_learned_stays() -> None:
+    rng = np.random.default_rng(0)
+    strings = ["".join(rng.choice(list("ARND"), 4)) for _ in range(30)]
+    data = TrainingData(Encoder().encode(strings), rng.standard_normal(30), np.zeros(30))
+    estimate = PointEstimate(SitesKernel(4, None), mean=0.7)
+    model = estimate.build(data)
+    assert estimate._dense(model, None) is not None
+    estimate.learn(model, data, rng, 2, full=True)
+    assert float(model.mean_module.constant) == pytest.approx(0.7, abs=1e-12)
+    assert not torch.allclose(model.covar_module.base_kernel.lengthscale, torch.full((1, 4), 12.0).double())
+
+
+def test_priors_of_sites_are_each_known_or_left_to_the_graph() -> None:
+    rng = np.random.default_rng(1)
+    strings = ["".join(rng.choice(list("ARND"), 3)) for _ in range(20)]
+    values = rng.standard_normal(20)
+    each = gpytorch.priors.LogNormalPrior(torch.tensor([0.0, 2.0, 4.0]), torch.tensor([0.01, 0.01, 0.01]))
+    scaled = gpytorch.priors.LogNormalPrior(0.0, 0.01, transform=lambda value: value / 10.0)
+    for prior, expected in ((each, [1.0, math.exp(2.0), math.exp(4.0)]), (scaled, [10.0] * 3)):
+        gp = StringGP(SitesKernel(3, None, lengthscale_prior=prior), restarts=1)
+        gp.fit(strings, values, rng=np.random.default_rng(0))
+        np.testing.assert_allclose(gp.model.covar_module.base_kernel.lengthscale.detach()[0], expected, rtol=0.05)
+    kernel = SitesKernel(3)
+    prior = gpytorch.priors.NormalPrior(0.05, 0.001)
+    kernel.register_prior("similarity_prior", prior, lambda module: module.similarity, lambda module, value: None)
+    gp = StringGP(kernel, restarts=1)
+    gp.fit(strings, values, rng=np.random.default_rng(0))
+    assert gp.model.covar_module.base_kernel.similarity.item() == pytest.approx(0.05, abs=0.005)
+
+
 def test_fits_of_sites_are_as_good_as_those_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     strings = ["".join(rng.choice(list("ARNDCQ"), 5)) for _ in range(40)]
     values = [string.count("A") + 2.0 * (string[2] == "C") for string in strings]
 
     def reached(frozen: bool) -> tuple[float, list[float]]:
-        kernel = SitesKernel(5)
+        kernel = SitesKernel(5, similarity=0.3)
         kernel.raw_similarity.requires_grad_(not frozen)
         gp = StringGP(kernel, restarts=1)
         gp.fit(strings, values, rng=np.random.default_rng(0))
@@ -141,7 +171,7 @@ def test_fits_of_sites_are_as_good_as_those_of_the_graph(monkeypatch: pytest.Mon
         return found, model.covar_module.base_kernel.similarity.reshape(-1).tolist()
 
     quick = [reached(frozen) for frozen in (False, True)]
-    assert quick[1][1] == [0.5]
+    assert quick[1][1] == pytest.approx([0.3])
     monkeypatch.setattr("seqopt.models.fitting.family_of", lambda kernel, rows, priors: None)
     for (found, _), frozen in zip(quick, (False, True), strict=True):
         assert found == pytest.approx(reached(frozen)[0], abs=0.05)
@@ -170,8 +200,11 @@ def test_kernels_that_are_not_plain_have_no_family() -> None:
     rows = Encoder().encode(["0110", "1010"]).to_tensor()
     frozen = SubsequenceKernel()
     frozen.raw_gap_decay.requires_grad_(False)
+    held = SitesKernel(4)
+    held.raw_lengthscale.requires_grad_(False)
     for kernel in (
         frozen,
+        held,
         SubsequenceKernel(normalize=False),
         SubsequenceKernel(order_weights=[1.0] * 5),
         SubsequenceKernel(batch_shape=torch.Size([2])),
