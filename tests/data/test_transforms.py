@@ -277,6 +277,14 @@ def test_a_restored_search_keeps_its_draws(many, monkeypatch):
     assert other.transform.current == optimizer.transform.current
 
 
+@pytest.mark.slow
+def test_predictions_leave_the_choice_of_the_search_alone(many, monkeypatch):
+    optimizer, _ = many
+    monkeypatch.setattr(optimizer.strategy.then, "_transform", "another")
+    optimizer.predictions(["ABABABABAB"])
+    assert optimizer.strategy.then._transform == "another"
+
+
 def test_noise_and_limits_are_seen_as_values_are():
     optimizer = searched("winsorised")
     optimizer.tell(["BBBBBBBB", "ABABABAB"], [-90.0, -7.0], standard_errors=[None, 0.5], censored=["<", None])
