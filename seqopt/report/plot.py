@@ -5,6 +5,7 @@ Colours are those of Okabe and Ito, which people with any common form of colour 
 References:
     Okabe, M., Ito, K. (2008). Color universal design: how to make figures and presentations that are friendly to
         colorblind people. J*Fly data depository for Drosophila researchers.
+    Tukey, J. W. (1977). Exploratory Data Analysis. Addison-Wesley (the outer fences of `far_from`).
     Piñeiro, G., Perelman, S., Guerschman, J. P., Paruelo, J. M. (2008). How to evaluate models: observed vs.
         predicted or predicted vs. observed? Ecological Modelling 216, 316-322 (why predictions are on the x axis).
 """
@@ -99,7 +100,8 @@ def plot_search(
 
     On the left every evaluation in its order, with the best so far, the borders of the batches and failures as
     crosses on the axis. On the right what was predicted of each string when it was chosen (mean and one standard
-    deviation) against what was measured, with the identity line.
+    deviation) against what was measured, with the identity line. A few values that are far worse than the others are
+    drawn at the edge, as hollow triangles: see `far_from`.
 
     Args:
         evaluations: The columns of ``evaluations.csv``; see `seqopt.report.results.tidy_evaluations` for those that
@@ -138,7 +140,7 @@ def plot_search(
         figure.suptitle(heading, fontsize=13, x=0.01, ha="left", parse_math=False)
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
         draw_progress(left, table, direction=direction, value_label=value_label, log10=log10, baseline=baseline)
-        draw_predictions(right, table, value_label=value_label, log10=log10)
+        draw_predictions(right, table, direction=direction, value_label=value_label, log10=log10)
         lines = [textwrap.fill(line, TITLE_WIDTH) for line in describe_quality(table, log10=log10).splitlines()]
         right.set_title("\n".join(lines), fontsize=9, loc="left", pad=24, parse_math=False)
         untangle(figure)
@@ -199,9 +201,10 @@ def panel_svg(
                 # In the size of the others the legend would be wider than the panel.
                 _draw_legend(axes, columns=2)
         elif panel == "held_out" and held_out is not None:
-            draw_against(axes, held_out, value_label=value_label, log10=log10, what="predicted from the others, ± 1 sd")
+            what = "predicted from the others, ± 1 sd"
+            draw_against(axes, held_out, direction=direction, value_label=value_label, log10=log10, what=what)
         else:
-            draw_predictions(axes, evaluations, value_label=value_label, log10=log10)
+            draw_predictions(axes, evaluations, direction=direction, value_label=value_label, log10=log10)
         untangle(figure)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
@@ -230,12 +233,14 @@ def draw_progress(
     measured = evaluations[evaluations["measured"]]
     show = _scale_values(axes, measured["value"], log10, "y")
     _draw_batches(axes, evaluations)
+    edge = None if log10 else far_from(measured["value"], direction)
+    far = pd.Series(False, index=measured.index) if edge is None else _beyond(measured["value"], edge, direction)
     initial = measured["batch"] == 0
     # Without a prediction (random search, say) no model had a hand in it.
     later = "chosen by the model" if evaluations["predicted_mean"].notna().any() else "batches"
     for rows, colour, size, name in (
-        (measured[initial], MUTED, 22, _name_first(evaluations)),
-        (measured[~initial], CHOSEN, 26, later),
+        (measured[initial & ~far], MUTED, 22, _name_first(evaluations)),
+        (measured[~initial & ~far], CHOSEN, 26, later),
     ):
         if len(rows):
             many = len(measured) > MANY_POINTS
@@ -251,18 +256,76 @@ def draw_progress(
                 zorder=3,
                 gid=None if many else _row_numbers(rows),
             )
-    _draw_limits(axes, measured)
+    _draw_limits(axes, measured[~far])
     if len(measured) and baseline is not None and len(baseline):
         _draw_baseline(axes, baseline)
     if len(measured):
         best = best_so_far(evaluations, direction)
         axes.step(evaluations["place"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
         _name_best(axes, evaluations["place"].iloc[-1], best.iloc[-1], direction, show)
+        if edge is not None:
+            near = measured.loc[~far, "value"]
+            room = 0.09 * (near.max() - near.min())
+            axes.set_ylim(near.min() - room, near.max() + room)
+            _draw_far(axes, measured.loc[far, "place"], measured[far], edge, direction, show)
     else:
         _say(axes, "nothing was measured")
     _draw_failures(axes, evaluations)
     _draw_discarded(axes, evaluations)
     _draw_legend(axes)
+
+
+def far_from(values: pd.Series, direction: str) -> float | None:
+    """Where an axis may end so that a few hopeless values do not squeeze all the others; None: it holds every value.
+
+    The outer fence on the worse side, three interquartile ranges beyond the quartile, if at most a twentieth of the
+    values lie beyond it and the others then have at least twice the room. The better side holds every value.
+
+    Args:
+        values: What was measured.
+        direction: ``"maximize"`` or ``"minimize"``.
+
+    Example:
+        >>> far_from(pd.Series([0.0, 1.0, 2.0, 3.0] * 10 + [-62.0]), "maximize")
+        -6.0
+        >>> far_from(pd.Series([0.0, 1.0, 2.0, 3.0] * 10 + [62.0]), "maximize")
+    """
+    if not len(values):
+        return None
+    sign = -1.0 if direction == "minimize" else 1.0
+    heights = sign * values.clip(-LARGEST, LARGEST)
+    low, high = heights.quantile(0.25), heights.quantile(0.75)
+    fence = low - 3 * (high - low)
+    beyond = heights < fence
+    if high <= low or not 0 < beyond.sum() <= 0.05 * len(heights):
+        return None
+    rest = heights[~beyond]
+    # What is drawn reaches from the best to the fence or, where nothing is near that, to the worst of the others.
+    return float(sign * fence) if rest.max() - heights.min() >= 2 * (rest.max() - rest.min()) else None
+
+
+def _beyond(values: pd.Series, edge: float, direction: str) -> pd.Series:
+    return values > edge if direction == "minimize" else values < edge
+
+
+def _draw_far(
+    axes: Axes, places: pd.Series, rows: pd.DataFrame, edge: float, direction: str, show: NumberFormat
+) -> None:
+    """Triangles at the end of the axis, at ``places``, for the ``rows`` whose values lie beyond it."""
+    minimize = direction == "minimize"
+    axes.scatter(
+        places,
+        np.full(len(rows), 0.965 if minimize else 0.035),
+        s=30,
+        facecolors="none",
+        edgecolors=MUTED,
+        marker="^" if minimize else "v",
+        transform=axes.get_xaxis_transform(),
+        clip_on=False,
+        label=f"{len(rows):,} {'above' if minimize else 'below'} {show(edge)}",
+        zorder=5,
+        gid=_row_numbers(rows),
+    )
 
 
 def _draw_limits(axes: Axes, measured: pd.DataFrame) -> None:
@@ -275,19 +338,23 @@ def _draw_limits(axes: Axes, measured: pd.DataFrame) -> None:
             axes.scatter(rows["place"], rows["value"], s=34, color=MUTED, marker=marker, label=name, zorder=4)
 
 
-def draw_predictions(axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False) -> None:
+def draw_predictions(
+    axes: Axes, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False
+) -> None:
     """Predicted against measured values, with the identity line; see `plot_search`."""
     log10 = log10 and is_positive(evaluations)
     table = predictions(_drawable(evaluations), log10=log10)
-    draw_against(axes, table, value_label=value_label, log10=log10, what="predicted when chosen, ± 1 sd")
+    what = "predicted when chosen, ± 1 sd"
+    draw_against(axes, table, direction=direction, value_label=value_label, log10=log10, what=what)
 
 
-def draw_against(axes: Axes, table: pd.DataFrame, *, value_label: str, log10: bool, what: str) -> None:
+def draw_against(axes: Axes, table: pd.DataFrame, *, direction: str, value_label: str, log10: bool, what: str) -> None:
     """Predicted against measured values, with the identity line.
 
     Args:
         axes: Where.
         table: As `seqopt.report.results.predictions` returns it; with ``log10``, of log10 values.
+        direction: ``"maximize"`` or ``"minimize"``.
         value_label: Name and unit of the values.
         log10: Whether axes are logarithmic.
         what: Label of the predictions.
@@ -303,30 +370,35 @@ def draw_against(axes: Axes, table: pd.DataFrame, *, value_label: str, log10: bo
         return
     low, mean, high = table["mean"] - table["std"], table["mean"], table["mean"] + table["std"]
     value = table["value"]
+    edge = None if log10 else far_from(value, direction)
+    far = pd.Series(False, index=table.index) if edge is None else _beyond(value, edge, direction)
     # The longest bars may leave the panel: one very uncertain prediction would squeeze all the others.
-    ends = [*value, *mean, low.quantile(0.1), high.quantile(0.9)]
+    ends = [*value[~far], *mean[~far], low.quantile(0.1), high.quantile(0.9)]
     lowest, highest = float(np.min(ends)), float(np.max(ends))
     margin = 0.05 * (highest - lowest) or 0.05 * abs(highest) or 1.0
     limits = np.array([lowest - margin, highest + margin])
     if log10:
         low, mean, high, value, limits = 10**low, 10**mean, 10**high, 10**value, 10**limits
     for name in ("x", "y"):
-        _scale_values(axes, value, log10, name)
+        show = _scale_values(axes, value, log10, name)
     axes.grid(visible=True, axis="x")
     axes.plot(limits, limits, color=INK, linewidth=1, linestyle=(0, (4, 3)), label="predicted = measured", zorder=2)
     many = len(table) > MANY_POINTS
-    axes.hlines(value, low, high, color=CHOSEN, alpha=0.3, linewidth=1.1, zorder=3, rasterized=many)
+    near = ~far
+    axes.hlines(value[near], low[near], high[near], color=CHOSEN, alpha=0.3, linewidth=1.1, zorder=3, rasterized=many)
     axes.scatter(
-        mean,
-        value,
+        mean[near],
+        value[near],
         s=26,
         color=CHOSEN,
         linewidths=0,
         alpha=0.85,
         zorder=4,
         rasterized=many,
-        gid=None if many else _row_numbers(table),
+        gid=None if many else _row_numbers(table[near]),
     )
+    if edge is not None:
+        _draw_far(axes, mean[far].clip(limits[0], limits[1]), table[far], edge, direction, show)
     axes.set_xlim(limits[0], limits[1])
     axes.set_ylim(limits[0], limits[1])
     _draw_legend(axes)

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from seqopt.errors import InputError
 from seqopt.report import plot_search
-from seqopt.report.plot import describe_quality, draw_predictions, draw_progress, plot_style
+from seqopt.report.drawing import ROWS
+from seqopt.report.plot import describe_quality, draw_predictions, draw_progress, far_from, plot_style
 from seqopt.report.results import tidy_evaluations
 
 STATES: dict[str, dict[str, list[Any]]] = {
@@ -85,7 +86,7 @@ def test_what_is_drawn_is_what_was_measured(molecule_rows: list[dict[str, Any]])
 def test_predictions_are_drawn_with_one_standard_deviation(molecule_rows: list[dict[str, Any]]) -> None:
     table = tidy_evaluations(pd.DataFrame(molecule_rows))
     axes = Figure().subplots()
-    draw_predictions(axes, table, value_label="activity (mM)")
+    draw_predictions(axes, table, direction="maximize", value_label="activity (mM)")
     bars, points = axes.collections
     assert np.asarray(points.get_offsets()).tolist() == [[2.5, 2], [4, 5], [4.5, 4], [1, 0.5], [2, 5]]
     assert bars.get_paths()[0].vertices[:, 0].tolist() == [1.75, 3.25]
@@ -144,3 +145,57 @@ def test_a_notebook_that_imports_pyplot_while_a_plot_is_drawn_goes_on_showing_fi
         assert matplotlib.is_interactive()
     finally:
         matplotlib.interactive(before)
+
+
+def _with_hopeless_values(sign: float) -> pd.DataFrame:
+    values = np.random.default_rng(0).normal(0.0, 1.5, 80)
+    values[[7, 60]] = -62.0, -30.0
+    means, stds = np.full(80, np.nan), np.full(80, np.nan)
+    means[10:], stds[10:] = 0.5 * values[10:], 1.0
+    return pd.DataFrame(
+        {
+            "string": [f"s{number}" for number in range(80)],
+            "value": sign * values,
+            "batch": np.arange(80) // 10,
+            "predicted_mean": sign * means,
+            "predicted_std": stds,
+        }
+    )
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
+def test_a_few_hopeless_values_do_not_squeeze_the_others(direction: str, sign: float) -> None:
+    table = tidy_evaluations(_with_hopeless_values(sign))
+    with plot_style():
+        left, right = Figure().subplots(1, 2)
+        draw_progress(left, table, direction=direction, value_label="y")
+        draw_predictions(right, table, direction=direction, value_label="y")
+    others = table["value"][table["value"].abs() < 20]
+    for axes, rows in ((left, [8, 61]), (right, [61])):
+        low, high = axes.get_ylim()
+        assert low < others.min()
+        assert others.max() < high
+        assert high - low < 1.3 * (others.max() - others.min())
+        # Each of them is still there, under its own number, which the report links to its row.
+        (triangles,) = (points for points in axes.collections if str(points.get_label()).startswith(f"{len(rows)} "))
+        assert f"{len(rows)} {'below -' if sign > 0 else 'above '}" in str(triangles.get_label())
+        assert triangles.get_gid() == ROWS + ",".join(map(str, rows))
+        drawn = [str(points.get_gid()).removeprefix(ROWS) for points in axes.collections if points.get_gid()]
+        numbers = sorted(int(number) for text in drawn for number in text.split(","))
+        assert numbers == sorted(table.loc[table["predicted_mean"].notna() | (axes is left), "number"])
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_better_side_holds_every_value(direction: str) -> None:
+    sign = 1.0 if direction == "maximize" else -1.0
+    values = pd.Series([*np.random.default_rng(1).normal(size=60), sign * 50.0])
+    assert far_from(values, direction) is None
+    assert far_from(-values, direction) is not None
+
+
+def test_values_that_are_not_few_or_not_far_stay_on_the_axis() -> None:
+    spread = list(np.linspace(0.0, 3.0, 40))
+    assert far_from(pd.Series([*spread, *[-60.0] * 3]), "maximize") is None
+    assert far_from(pd.Series([*spread, -3.5]), "maximize") is None
+    assert far_from(pd.Series([1.0] * 40 + [-60.0]), "maximize") is None
+    assert far_from(pd.Series([], dtype=float), "maximize") is None
