@@ -170,7 +170,8 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, 
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
-            "or start a new run in another folder (--out)"
+            "or start a new run in another folder (--out), which can be given the values of this one (--known "
+            f"{folder / 'evaluations.csv'})"
         )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
