@@ -396,3 +396,19 @@ def measurement_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLik
     noise = BlockwisePosterior(surrogate.conditioned(), strings).moments.residual_variance
     mean = noise.reshape(-1, len(strings)).mean(0).numpy()
     return np.hypot(known, np.asarray(surrogate.untransform(np.zeros_like(mean), mean)[1], dtype=np.float64))
+
+
+def value_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Standard deviation of the true value about what any surrogate predicts of each string, beside `measurement_std`.
+
+    Args:
+        surrogate: Fitted.
+        strings: N strings.
+        std: Noiseless standard deviation of the prediction at each, N: the answer, unless the surrogate's measurements
+            count more than its predictions do (`seqopt.models.StringGP.value_std`).
+
+    Returns:
+        N, in the values' units.
+    """
+    found = surrogate.value_std(strings) if hasattr(surrogate, "value_std") else std
+    return np.asarray(found, dtype=np.float64)

@@ -49,6 +49,7 @@ from seqopt.models import (
     Surrogate,
     measurement_std,
     unsupported,
+    value_std,
 )
 from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
@@ -926,7 +927,8 @@ class Optimizer(Tabulated):
         for start in range(0, max(len(keys), 1), BLOCK):
             block = keys[start : start + BLOCK]
             mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(block))
-            parts.append((mean, std, np.maximum(measurement_std(model, block, std), std)))
+            value = value_std(model, block, std)
+            parts.append((mean, value, np.maximum(measurement_std(model, block, std), value)))
         mean, std, measurement = (np.concatenate(moments) for moments in zip(*parts, strict=True))
         return Predictions.of(mean, std, measurement, self.transform, self.outcome.sign)
 

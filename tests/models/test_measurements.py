@@ -15,6 +15,7 @@ from seqopt.models.covariance import KernelEvaluator
 from seqopt.models.gp_state import BatchedGPState
 from seqopt.models.measurements import PRIOR_VALUES, MeasurementVariance
 from seqopt.models.sampling.parameters import KernelParameters
+from seqopt.optimizer import Optimizer
 
 STRINGS = ["ACGT", "ACGA", "TTTT", "TTTA", "GGCC", "GACC", "GTCA", "CATG"]
 VALUES = np.array([1.0, 1.4, -2.0, -1.0, 0.5, 0.1, 0.3, -0.3])
@@ -63,12 +64,31 @@ def test_share_of_noise_is_integrated_out(known: list[float] | None, monkeypatch
         mean = constant + columns.T @ inverse @ (y - constant)
         spread = (1 - share) + share - np.einsum("ij,ik,kj->j", columns, inverse, columns)
         spread += (1 - ones @ inverse @ columns) ** 2 / precision
-        second = squares / (PRIOR_VALUES + n - 3) * spread + (mean - fitted) ** 2
-        return np.exp(log_density) * np.array([1.0, *second])
+        unit = squares / (PRIOR_VALUES + n - 3)
+        second = unit * spread + (mean - fitted) ** 2
+        return np.exp(log_density) * np.array([1.0, *second, *(second - unit * share)])
 
     total, *seconds = integrate.quad_vec(parts, 1e-9, 1 - 1e-9, epsrel=1e-8)[0]
-    expected = gp.units[1] * np.sqrt(np.array(seconds) / total)
-    np.testing.assert_allclose(gp.measurement_std(NEW), expected, rtol=2e-3)
+    measured, true = gp.units[1] * np.sqrt(np.array(seconds).reshape(2, -1) / total)
+    np.testing.assert_allclose(gp.measurement_std(NEW), measured, rtol=2e-3)
+    np.testing.assert_allclose(gp.value_std(NEW), true, rtol=2e-3)
+
+
+@pytest.mark.parametrize("limits", [(), ("<", "<")])
+def test_a_measurement_is_less_certain_than_the_true_value_at_every_string(limits: tuple[str, ...]) -> None:
+    """Also at strings like no other, where the fitted parameters alone give wider intervals than the averaged ones."""
+    rng = np.random.default_rng(2)
+    strings = ["".join(row) for row in rng.choice(list("ACGT"), (60, 12))]
+    values = [string.count("A") + 3.0 * float(rng.standard_normal()) for string in strings[:30]]
+    optimizer = Optimizer(strings, initial=30, surrogate="ssk", transform="none", seed=0)
+    optimizer.tell(strings[:30], values, censored=[*limits, *[None] * (30 - len(limits))])
+    found = optimizer.predictions(strings)
+    assert (found.low < found.true_low).all()
+    assert (found.true_high < found.high).all()
+    if not limits:
+        # The noise of a measurement is the same everywhere.
+        noise = (found.high - found.low) ** 2 - (found.true_high - found.true_low) ** 2
+        np.testing.assert_allclose(noise, noise[0], rtol=1e-6)
 
 
 def test_independent_values_have_the_t_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
