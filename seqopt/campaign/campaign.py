@@ -1076,7 +1076,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
             return
         header, rows = measurements_table(self.store)
         columns = {name: [row[index] for row in rows] for index, name in enumerate(header)}
-        write_table(target, self.store.settings, columns)
+        write_table(target, self.store.settings, columns, limits=[self.store.settings.objective])
 
     def to_pandas(self) -> pd.DataFrame:
         """All measurements one by one, failures too; of limits the numbers, with their signs in ``censored``."""

@@ -133,6 +133,11 @@ class Settings:
         return self.space if self.space.get("type") == "StoredPool" else {}
 
     @property
+    def decimal_comma(self) -> bool:
+        """Whether numbers are written 6,5 in the library of the campaign, and so in its tables."""
+        return bool((self.pool or {}).get("decimal_comma"))
+
+    @property
     def yes_no(self) -> bool:
         """Whether results are yes or no: values are shares of wells that were hits."""
         return self.transform == YES_NO

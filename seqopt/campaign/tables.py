@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from seqopt.campaign.answers import CHANCES, HITS, WELLS
 from seqopt.campaign.batches import REASON_COLUMNS, REASONS, reason_cell
+from seqopt.campaign.cells import LIMIT_SIGNS
 from seqopt.campaign.columns import (
     COST,
     FAILURE,
@@ -46,6 +47,8 @@ _TOLD: Mapping[str, Callable[[Suggestion, Settings], Cell]] = {
         for column, name in zip(REASON_COLUMNS, REASONS, strict=True)
     },
 }
+
+_NEAREST_VALUE = REASON_COLUMNS[REASONS.index("value")]
 
 BEATS = "chance_to_beat_best"
 """The column that says how likely a string is to be better than the best measured one."""
@@ -141,13 +144,14 @@ def write_batch(
         if Path(path).suffix.lower() == WORKBOOK:
             from seqopt.datasets.workbooks import as_numbers
 
-            comma = bool((settings.pool or {}).get("decimal_comma"))
-            cells = as_numbers(["" if cell is None else str(cell) for cell in cells], decimal_comma=comma)
+            texts = ["" if cell is None else str(cell) for cell in cells]
+            cells = as_numbers(texts, decimal_comma=settings.decimal_comma)
         table[shown] = cells
     beside = WELLS if settings.yes_no else STANDARD_ERROR
     to_fill = (value, beside, *settings.further_names, FAILURE)
     table |= {name: [None] * len(suggestions) for name in to_fill}
-    write_table(path, settings, table, drawn=True)
+    limits = [told[_NEAREST_VALUE]] if _NEAREST_VALUE in told else []
+    write_table(path, settings, table, limits=limits, drawn=True)
 
 
 def _names_of_variants(settings: Settings) -> str:
@@ -162,16 +166,23 @@ def _rounded(cell: Cell, name: str, settings: Settings) -> Cell:
 
 
 def write_table(
-    path: str | os.PathLike[str], settings: Settings, table: Mapping[str, Sequence[Cell]], *, drawn: bool = False
+    path: str | os.PathLike[str],
+    settings: Settings,
+    table: Mapping[str, Sequence[Cell]],
+    *,
+    limits: Collection[str] = (),
+    drawn: bool = False,
 ) -> None:
     """Write a table of a campaign, as the spreadsheet of its user opens it.
 
     A .csv has semicolons where the library has them or its commas are decimal, and decimal commas if those are.
+    A limit, which is text in a workbook, too, has its number written likewise.
 
     Args:
         path: A .csv, .tsv, .xlsx or, for molecules, .sdf file.
         settings: Of the campaign.
         table: Columns by their names; the strings are in the one that the campaign calls so.
+        limits: The columns that may hold limits such as ``<0.1``.
         drawn: Whether a workbook has drawings of molecules.
 
     Raises:
@@ -194,11 +205,17 @@ def write_table(
         columns = list(table.items())
         index = 1 + list(table).index(settings.string_column)
         table = dict([*columns[:index], (DRAWING, [None] * len(strings)), *columns[index:]])
-    pool = settings.pool or {}
-    comma = bool(pool.get("decimal_comma"))
-    separator = ";" if comma else pool.get("separator")
+    comma = settings.decimal_comma
+    if comma:
+        table = {**table, **{name: list(map(_with_comma, table[name])) for name in limits}}
+    separator = ";" if comma else (settings.pool or {}).get("separator")
     rows = zip(*table.values(), strict=True)
     write_sheet(path, list(table), rows, separator=separator, decimal_comma=comma, pictures=pictures)
+
+
+def _with_comma(cell: Cell) -> Cell:
+    """A limit with a decimal comma; any other cell as it is."""
+    return cell.replace(".", ",", 1) if isinstance(cell, str) and cell.startswith(LIMIT_SIGNS) else cell
 
 
 def check_batch_format(path: str | os.PathLike[str], settings: Settings) -> None:

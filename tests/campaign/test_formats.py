@@ -150,6 +150,39 @@ def test_tables_are_written_as_the_library_is_and_read_back(tmp_path: Path) -> N
         assert [row.value for row in campaign.record_file(other, decimal_comma=False)[0]] == [6.5]
 
 
+@pytest.mark.parametrize("decimal_comma", [False, True])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".xlsx"])
+def test_limits_are_written_as_numbers_are_and_read_back(tmp_path: Path, ending: str, decimal_comma: bool) -> None:
+    values = dict(zip(SMILES, ["<4.5", ">7.25", 6.5, "<-0.5"], strict=False))
+    with begun(tmp_path, "library.csv", decimal_comma=decimal_comma) as campaign:
+        for smiles, value in values.items():
+            campaign.record(smiles, value)
+        exported = tmp_path / f"all{ending}"
+        campaign.export(exported)
+        batch = campaign.suggest(5)
+        written = tmp_path / f"batch{ending}"
+        campaign.write_batch(written)
+        told = [row.reason["value"] for row in batch if row.reason.get("censored")]
+        assert told
+    sheet = read_sheet(exported, decimal_comma=decimal_comma)
+    expected = ["<4.5", ">7.25", "6.5", "<-0.5"]
+    if decimal_comma:
+        expected = [text.replace(".", ",") for text in expected]
+    assert [row[sheet.rows[0].index("pIC50")] for row in sheet.rows[1:]] == expected
+    sheet = read_sheet(written, decimal_comma=decimal_comma)
+    limits = [cell for row in sheet.rows[1:] if (cell := row[sheet.rows[0].index("nearest_value")])[0] in "<>"]
+    assert len(limits) == len(told)
+    assert all(limit in expected for limit in limits)
+    again = tmp_path / "again"
+    again.mkdir()
+    with begun(again, "library.csv", decimal_comma=decimal_comma) as campaign:
+        taken, results = campaign.record_file(exported, history=True, replicates=True)
+        assert not results.problems
+        assert {row.string: f"{row.censored or ''}{row.value}" for row in taken} == {
+            smiles: str(value) for smiles, value in values.items()
+        }
+
+
 def test_thousands_are_not_taken_for_small_numbers(tmp_path: Path) -> None:
     path = tmp_path / "library.csv"
     path.write_text("smiles;price\nCCO;99,5\nCCN;1.234\nCCC;2,5\nCCCC;3\n")
