@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from seqopt.campaign import CampaignStore
+from seqopt.campaign import Campaign, CampaignStore
 from seqopt.cli import main
+from seqopt.data import Outcome
 
 SMILES = ["C" * n + end for n in range(1, 9) for end in ("O", "N", "F")]
 
@@ -356,6 +357,50 @@ def test_single_results_may_be_limits_and_have_decimal_commas(capsys: pytest.Cap
     capsys.readouterr()
     run("status")
     assert "with >8" in capsys.readouterr().out
+
+
+def test_decimal_commas_of_the_library_go_for_every_number_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("library.csv").write_text("smiles;price\n" + "".join(f"{smiles};1,5\n" for smiles in SMILES))
+    constraint = Outcome("logS", role="constraint", bound=-5.0)
+    Campaign.create(
+        "kinase.seqopt", "library.csv", objective="pIC50", decimal_comma=True, constraints=[constraint]
+    ).close()
+    run("record", "CO", "6,25", "--standard-error", "0,5", "--also", "logS=-1,5")
+    run("record", "CO", "7,5", "--replicate", "--standard-error", "0.25")
+    run("record", "CN", "<4,0")
+    run("record", "CN", "5", "--replicate")
+    run("record", "CF", "--failed", "broke", "--also", "logS=2,5")
+    run("correct", "CO", "6,5", "--was", "6,25", "--standard-error", "0,75")
+    run("discard", "CO", "--was", "7,5")
+    run("correct", "CN", ">5,5", "--was", "<4,0")
+    with CampaignStore.open(Path("kinase.seqopt")) as store:
+        rows = store.measurements(discarded=True)
+    assert [(row.string, row.told, row.standard_error, row.discarded) for row in rows if row.value is not None] == [
+        ("CO", "7.5", 0.25, ""),
+        ("CN", "5", None, None),
+        ("CO", "6.5", 0.75, None),
+        ("CN", ">5.5", None, None),
+    ]
+    assert sorted(row.further["logS"] for row in rows if row.further) == [-1.5, 2.5]
+    capsys.readouterr()
+    run("correct", "CO", "6,5", "--standard-error", "many", fails=True)
+    assert "--standard-error is 'many'; expected the standard error" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("value", ["6,5", "<6,5"])
+def test_only_options_that_a_command_has_are_named(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    begun()
+    run("record", "CO", "6")
+    capsys.readouterr()
+    run("correct", "CO", value, fails=True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "write 6.5, not 6,5" in said
+    assert "--decimal-comma" not in said
+    run("record", "CO", value, fails=True)
+    assert "--decimal-comma" in " ".join(capsys.readouterr().err.split())
+    run("record", "CN", "6", "--standard-error", "0,1", fails=True)
+    assert "--standard-error is '0,1'" in " ".join(capsys.readouterr().err.split())
+    run("record", "CN", "6,0", "--standard-error", "0,1", "--decimal-comma")
 
 
 def test_results_of_another_assay(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,13 @@ import typer
 from rich.markup import escape
 
 from seqopt.cli.campaign.app import TakesNegative, app
-from seqopt.cli.campaign.common import cost_of, levels_of, one_of, opened, result_of
+from seqopt.cli.campaign.common import cost_of, error_of, levels_of, one_of, opened, result_of
 from seqopt.cli.campaign.options import Debug, Force, IdColumn, Name, PriceColumn, Which
 from seqopt.cli.running import console, note, show_notes
 from seqopt.errors import InputError
 
 if TYPE_CHECKING:
+    from seqopt.campaign import Campaign
     from seqopt.campaign.rows import Settings
 
 What = Annotated[
@@ -37,7 +38,9 @@ def correct(
     lost: Annotated[
         str | None, typer.Option(help="What happened, if it was lost, by no fault of the string.", metavar="REASON")
     ] = None,
-    error: Annotated[float | None, typer.Option("--standard-error", help="The right standard error.")] = None,
+    error: Annotated[
+        str | None, typer.Option("--standard-error", help="The right standard error.", metavar="NUMBER")
+    ] = None,
     was: Was = None,
     reason: Reason = "",
     cost: Annotated[
@@ -57,11 +60,11 @@ def correct(
     with opened(which) as campaign:
         made = campaign.correct(
             what,
-            None if value is None else result_of(campaign, value),
+            None if value is None else result_of(campaign, value, optional=False),
             failure=failed,
             lost=lost,
-            standard_error=error,
-            was=was if campaign.store.settings.yes_no else _value_of(was),
+            standard_error=error_of(campaign, error),
+            was=_value_of(campaign, was),
             reason=reason,
             force=force,
             context=levels_of(campaign, context or []),
@@ -87,8 +90,7 @@ def discard(
     del debug
     with opened(which) as campaign:
         how = levels_of(campaign, context or [])
-        meant = was if campaign.store.settings.yes_no else _value_of(was)
-        found = campaign.discard(what, reason, was=meant, every=every, context=how)
+        found = campaign.discard(what, reason, was=_value_of(campaign, was), every=every, context=how)
     told = ", ".join(row.told for row in found)
     console.print(f"discarded: {escape(told)} of {escape(what)}; it is kept, and teaches the model nothing")
 
@@ -221,11 +223,16 @@ def _show_stored(settings: Settings) -> None:
         console.print(f"and of {escape(path)}")
 
 
-def _value_of(text: str | None) -> float | str | None:
-    """A value as somebody remembers it: a number where it is one, else the reason of a failure."""
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
+def _value_of(campaign: Campaign, text: str | None) -> float | str | None:
+    """A value as somebody remembers it: a number or limit where it is one, else the reason of a failure."""
+    if text is None or campaign.store.settings.yes_no:
         return text
+    try:
+        found = result_of(campaign, text)
+    except InputError:
+        return text
+    from seqopt.campaign.recording import as_limit
+
+    number, side = as_limit(found)
+    # As `Measurement.told` writes it.
+    return found if side is None else f"{side}{number:.10g}"

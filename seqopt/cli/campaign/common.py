@@ -93,7 +93,20 @@ def print_lines(lines: list[str]) -> None:
         console.print(escape(line))
 
 
-def number_of(text: str, decimal_comma: bool = False) -> float:
+def with_comma(campaign: Campaign, text: str | None, decimal_comma: bool | None = None) -> bool:
+    """Whether a number on the command line is one with a decimal comma.
+
+    Args:
+        campaign: Where its library has decimal commas, so has what is written with a comma.
+        text: The number.
+        decimal_comma: What ``--decimal-comma`` or ``--decimal-point`` says instead.
+    """
+    usual = campaign.store.settings.decimal_comma and "," in (text or "")
+    return usual if decimal_comma is None else decimal_comma
+
+
+def number_of(text: str, decimal_comma: bool = False, *, optional: bool = True) -> float:
+    """A number, where ``optional`` says whether the command has an option for decimal commas that may be named."""
     if decimal_comma:
         from seqopt.datasets.numbers import read_number
 
@@ -106,13 +119,23 @@ def number_of(text: str, decimal_comma: bool = False) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        comma = " (write 6.5, not 6,5, or say --decimal-comma)" if "," in text else ""
+        say = ", or say --decimal-comma" if optional else ""
+        comma = f" (write 6.5, not 6,5{say})" if "," in text else ""
         raise InputError(f"the value is {text!r}; expected a number{comma}, or --failed REASON")
     return number
 
 
-def cost_of(campaign: Campaign, text: str | None) -> float | None:
-    """What a measurement has cost, as an option says it; with a decimal comma where the library has them.
+def number_in(
+    campaign: Campaign, option: str, text: str | None, what: str, decimal_comma: bool | None = None
+) -> float | None:
+    """A number as an option says it; it may have a point even where commas are decimal.
+
+    Args:
+        campaign: As in `with_comma`.
+        option: The option.
+        text: What it was given.
+        what: What it says.
+        decimal_comma: As in `with_comma`.
 
     Raises:
         InputError: If it is no number.
@@ -121,29 +144,53 @@ def cost_of(campaign: Campaign, text: str | None) -> float | None:
         return None
     from seqopt.datasets.numbers import read_number
 
-    number = read_number(text, bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in text)
+    number = read_number(text, with_comma(campaign, text, decimal_comma) and "," in text)
     if number is None or not math.isfinite(number):
         point = f" (write {text.replace(',', '.')}, not {text})" if text.count(",") == 1 else ""
-        raise InputError(f"--cost is {text!r}; expected what the measurement has cost, a number{point}")
+        raise InputError(f"{option} is {text!r}; expected {what}, a number{point}")
     return number
 
 
-def value_of(text: str, decimal_comma: bool = False) -> float | str:
-    """A value, or a limit as a campaign takes it."""
+def cost_of(campaign: Campaign, text: str | None, decimal_comma: bool | None = None) -> float | None:
+    """What a measurement has cost, as an option says it; see `number_in`."""
+    return number_in(campaign, "--cost", text, "what the measurement has cost", decimal_comma)
+
+
+def error_of(campaign: Campaign, text: str | None, decimal_comma: bool | None = None) -> float | None:
+    """The standard error of a value, as an option says it; see `number_in`."""
+    return number_in(campaign, "--standard-error", text, "the standard error of the value", decimal_comma)
+
+
+def value_of(text: str, decimal_comma: bool = False, *, optional: bool = True) -> float | str:
+    """A value, or a limit as a campaign takes it; ``optional`` as in `number_of`."""
     from seqopt.campaign.cells import LIMIT_SIGNS, read_value
 
     # What is rough is no limit, and says so.
     if not decimal_comma and text.strip()[:1] not in (*LIMIT_SIGNS, "~", "\u2248"):
-        return number_of(text)
+        return number_of(text, optional=optional)
     number, side, problem = read_value(text.strip(), decimal_comma)
+    if problem and "," in text and not (decimal_comma or optional):
+        # Of a table the problem would name an option.
+        number_of(text, optional=False)
     if problem or number is None:
         raise InputError(f"the value {text!r} {problem}")
     return number if side is None else f"{side}{number!r}"
 
 
-def result_of(campaign: Campaign, text: str, decimal_comma: bool = False) -> float | str:
-    """A result as a campaign takes it: a number, a limit or, where results are yes or no, what was written."""
-    return text if campaign.store.settings.yes_no else value_of(text, decimal_comma)
+def result_of(
+    campaign: Campaign, text: str, decimal_comma: bool | None = None, *, optional: bool = True
+) -> float | str:
+    """A result as a campaign takes it: a number, a limit or, where results are yes or no, what was written.
+
+    Args:
+        campaign: As in `with_comma`.
+        text: The result.
+        decimal_comma: As in `with_comma`.
+        optional: As in `number_of`.
+    """
+    if campaign.store.settings.yes_no:
+        return text
+    return value_of(text, with_comma(campaign, text, decimal_comma), optional=optional)
 
 
 def pair_of(text: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from seqopt.cli.campaign.app import TakesNegative, app
 from seqopt.cli.campaign.common import (
     FIDELITY,
     cost_of,
+    error_of,
     levels_of,
     number_of,
     on_plate,
@@ -21,6 +22,7 @@ from seqopt.cli.campaign.common import (
     print_results,
     refuse_idle,
     result_of,
+    with_comma,
 )
 from seqopt.cli.campaign.options import Debug, DecimalComma, Force, OnPlate, Partial, Replicate, Unit, Which
 from seqopt.cli.running import console, note, show_notes
@@ -52,7 +54,9 @@ def record(
         str | None,
         typer.Option(help="What happened, if that was not the string's fault: it is asked again.", metavar="REASON"),
     ] = None,
-    error: Annotated[float | None, typer.Option("--standard-error", help="Known standard error of the value.")] = None,
+    error: Annotated[
+        str | None, typer.Option("--standard-error", help="Known standard error of the value.", metavar="NUMBER")
+    ] = None,
     replicate: Replicate = False,
     context: Annotated[
         list[str] | None,
@@ -121,21 +125,21 @@ def record(
             )
             print_results(len(taken), results)
             return
-        comma = decimal_comma
-        if comma is None:
-            comma = bool((campaign.store.settings.pool or {}).get("decimal_comma")) and "," in (value or "")
         measured = campaign.record(
             what,
-            None if value is None else result_of(campaign, value, comma),
+            None if value is None else result_of(campaign, value, decimal_comma),
             failure=failed,
             lost=lost,
-            standard_error=error,
+            standard_error=error_of(campaign, error, decimal_comma),
             replicate=replicate,
             context=levels_of(campaign, context or []) | (on_plate(campaign, plate) or {}),
-            further={name: number_of(text, comma) for name, text in pairs_of("--also", also or []).items()},
+            further={
+                name: number_of(text, with_comma(campaign, text, decimal_comma))
+                for name, text in pairs_of("--also", also or []).items()
+            },
             unit=unit,
             force=force,
-            cost=(paid := cost_of(campaign, cost)),
+            cost=(paid := cost_of(campaign, cost, decimal_comma)),
         )
         if unit is not None and value is not None:
             value = f"{value} {unit}, which is {measured[0].told}"
