@@ -2,7 +2,8 @@
 
 Concentrations are converted between molar units (M, mM, uM, nM, pM, fM), and to and from their negative decadic
 logarithms, as in pIC50 = -log10(IC50 / (mol/l)): a pIC50 of 6 is 1 uM or 1,000 nM. A logarithm is only converted to a
-quantity of its own name (pKi to Ki, not to IC50), since how one follows from the other depends on the assay.
+quantity of its own name (pKi to Ki, not to IC50), since how one follows from the other depends on the assay. The unit
+-log10 M, which names no quantity, is that of all these logarithms.
 
 Standard errors are converted along: by the same factor between concentrations, and between a concentration c and
 p = -log10(c) by the delta method, SE(p) = SE(c) / (c ln 10) and SE(c) = c ln 10 SE(p), which is the first order of a
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +33,9 @@ _PREFIXES = {"": "M", "m": "mM", "u": "uM", "n": "nM", "p": "pM", "f": "fM"}
 QUANTITIES = ("IC50", "EC50", "AC50", "XC50", "CC50", "GI50", "MIC", "Ki", "Kd", "KB", "A2")
 """Concentrations of which people give the negative logarithm, under the name with a p before it."""
 
+_LOG = "-log10 M"
+_LOG_OF = re.compile(r"[-\u2212\u2013]\s*log(?:_?10|\u2081\u2080)?\s*[(\[]?\s*([^()\[\]]+?)\s*[)\]]?", re.IGNORECASE)
+
 _LN10 = math.log(10)
 
 
@@ -41,12 +46,23 @@ class Scale:
     Attributes:
         name: As it is written.
         exponent: The power of ten of the unit in mol/l; `None` for a logarithm.
-        quantity: Of a logarithm, what it is of: ``"IC50"`` of ``pIC50``.
+        quantity: Of a logarithm, what it is of: ``"IC50"`` of ``pIC50``; `None` for one of any concentration.
     """
 
     name: str
     exponent: int | None
     quantity: str | None = None
+
+    def fits(self, other: Scale) -> bool:
+        """Whether numbers of both may be the same: logarithms of two quantities are not.
+
+        Example:
+            >>> one, two, three = map(scale_of, ("pIC50", "-log10 M", "pKi"))
+            >>> one.fits(two), two.fits(three), one.fits(three)
+            (True, True, False)
+        """
+        known = None in (self.quantity, other.quantity)
+        return self.exponent == other.exponent and (known or self.quantity == other.quantity)
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,8 @@ def scale_of(text: str) -> Scale | None:
     Example:
         >>> [scale.name for scale in map(scale_of, ["nM", "\\u00b5M", "umol/l", "pic50"]) if scale]
         ['nM', 'uM', 'uM', 'pIC50']
+        >>> scale_of("-log10 M").name, scale_of("-log(mol/l)").name
+        ('-log10 M', '-log10 M')
         >>> scale_of("nm"), scale_of("%")
         (None, None)
     """
@@ -125,6 +143,9 @@ def scale_of(text: str) -> Scale | None:
     for quantity in QUANTITIES:
         if folded == f"p{quantity}".casefold():
             return Scale(f"p{quantity}", None, quantity)
+    if logarithm := _LOG_OF.fullmatch(plain):
+        of = scale_of(logarithm[1])
+        return Scale(_LOG, None) if of is not None and of.exponent == 0 else None
     return None
 
 
@@ -150,7 +171,7 @@ def conversion_to(settings: Settings, unit: str) -> Conversion | None:
     source, target = scale_of(unit), campaign_scale(settings)
     if settings.unit is not None and unit.strip() == settings.unit.strip():
         return None
-    known = f"{', '.join(_MOLAR)}, and p{', p'.join(QUANTITIES)}"
+    known = f"{', '.join(_MOLAR)}, {_LOG}, and p{', p'.join(QUANTITIES)}"
     if source is None:
         lengths = unit.strip().casefold() in {name.casefold() for name in _MOLAR}
         hint = "; the case of its letters counts" if lengths else ""
@@ -166,7 +187,7 @@ def conversion_to(settings: Settings, unit: str) -> Conversion | None:
         raise InputError(
             f"{logarithm.name} is not the logarithm of {other}: how one follows from the other depends on the assay"
         )
-    return None if source.name == target.name else Conversion(source, target)
+    return None if source.fits(target) else Conversion(source, target)
 
 
 def converted(entry: ResultEntry, conversion: Conversion) -> ResultEntry:
@@ -202,6 +223,8 @@ def unit_of_column(name: str) -> Scale | None:
     if bracketed and (scale := scale_of(bracketed[1])):
         return scale
     words = re.split(r"[\s_]+", name.strip())
+    if len(words) > 1 and (scale := scale_of(" ".join(words[-2:]))):  # -log10 M
+        return scale
     return scale_of(words[-1]) or (scale if (scale := scale_of(words[0])) and scale.exponent is None else None)
 
 
@@ -213,18 +236,25 @@ def value_names(settings: Settings, unit: str | None) -> list[str]:
         (['IC50', 'IC50 uM'], ['IC50', 'IC50 nM'])
         >>> value_names(Settings("pIC50"), "nM"), value_names(Settings("IC50", unit="nM"), "pIC50")
         (['IC50', 'IC50 nM'], ['pIC50'])
+        >>> value_names(Settings("potency", unit="-log10 M"), "pIC50")
+        ['potency', 'potency -log10 M', 'pIC50']
     """
     conversion = None if unit is None else conversion_to(settings, unit)
     if conversion is None:
-        return [settings.objective] + ([f"{settings.objective} {settings.unit}"] if settings.unit else [])
-    source = conversion.source
+        same = None if unit is None else scale_of(unit)
+        names = [settings.objective] + ([f"{settings.objective} {settings.unit}"] if settings.unit else [])
+        return names if same is None or same.quantity is None else [*names, same.name]
+    source, named = conversion.source, _quantity_named(settings.objective)
     if source.exponent is None:
-        return [source.name]
+        if source.quantity is not None:
+            return [source.name]
+        bare = settings.objective if named is None else f"p{named}"
+        return [bare, f"{bare} {source.name}"]
     units = [source.name] + (["\u00b5M"] if source.name == "uM" else [])
     if not conversion.reverses:
         bare = re.sub(r"\s*[(\[][^()\[\]]+[)\]]\s*$", "", settings.objective)
         return [bare, *(f"{bare} {name}" for name in units)]
-    quantity = _quantity_named(settings.objective) or str(conversion.target.quantity)
+    quantity = named or conversion.target.quantity or settings.objective
     return [quantity, *(f"{quantity} {name}" for name in units)]
 
 
@@ -232,7 +262,7 @@ def foreign_unit(settings: Settings, column: str, unit: str | None) -> str | Non
     """The unit that the name of a column of values says, where the values are taken to be in another."""
     said = unit_of_column(column)
     meant = campaign_scale(settings) if unit is None else scale_of(unit)
-    return said.name if said is not None and meant is not None and said.name != meant.name else None
+    return said.name if said is not None and meant is not None and not said.fits(meant) else None
 
 
 def way_out(settings: Settings, column: str) -> str:
@@ -244,7 +274,7 @@ def way_out(settings: Settings, column: str) -> str:
         conversion_to(settings, said)
     except InputError:
         return ""
-    return f"--unit {said} (unit={said!r}) converts it"
+    return f"--unit {shlex.quote(said)} (unit={said!r}) converts it"
 
 
 def _quantity_named(objective: str) -> str | None:

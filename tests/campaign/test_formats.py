@@ -183,6 +183,19 @@ def test_limits_are_written_as_numbers_are_and_read_back(tmp_path: Path, ending:
         }
 
 
+def test_a_table_of_concentrations_in_a_campaign_of_their_logarithms(tmp_path: Path) -> None:
+    with begun(tmp_path, unit="-log10 M") as campaign:
+        path = tmp_path / "mail.csv"
+        path.write_text("smiles,IC50 (nM)\nCCO,1000\nCCN,>100000\n")
+        with pytest.raises(CampaignError, match=r"If 'IC50 \(nM\)' is it, --unit nM"):
+            campaign.record_file(path)
+        assert [row.told for row in campaign.record_file(path, unit="nM")[0]] == ["6", "<4"]
+        path.write_text("smiles,pIC50\nCCCO,6.5\n")
+        taken, results = campaign.record_file(path, unit="pIC50")
+        assert [row.told for row in taken] == ["6.5"]
+        assert all("convert" not in remark.message for remark in results.warnings)
+
+
 def test_thousands_are_not_taken_for_small_numbers(tmp_path: Path) -> None:
     path = tmp_path / "library.csv"
     path.write_text("smiles;price\nCCO;99,5\nCCN;1.234\nCCC;2,5\nCCCC;3\n")

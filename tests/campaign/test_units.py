@@ -7,7 +7,16 @@ import pytest
 
 from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.rows import Settings
-from seqopt.campaign.units import Conversion, campaign_scale, conversion_to, converted, scale_of
+from seqopt.campaign.units import (
+    Conversion,
+    campaign_scale,
+    conversion_to,
+    converted,
+    foreign_unit,
+    scale_of,
+    value_names,
+    way_out,
+)
 from seqopt.errors import InputError
 
 
@@ -39,6 +48,12 @@ def convert(value: float, source: str, objective: str, unit: str | None = None) 
         (5.0, "nM", "IC50 (uM)", None, 0.005),
         (0.0, "nM", "IC50", "uM", 0.0),
         (0.3, "mM", "IC50", "uM", 300.0),
+        (1000.0, "nM", "pIC50", "-log10 M", 6.0),
+        (1.0, "uM", "potency", "-log10(M)", 6.0),
+        (6.0, "-log10 M", "IC50", "nM", 1000.0),
+        (6.5, "pIC50", "pIC50", "-log10 M", 6.5),
+        (6.5, "pKi", "potency", "\u2212log [mol/l]", 6.5),
+        (6.5, "-log10 M", "pKi", None, 6.5),
     ],
 )
 def test_values_are_those_worked_out_by_hand(
@@ -93,6 +108,23 @@ def test_a_limit_lies_on_the_other_side_of_a_logarithm() -> None:
     assert converted(ResultEntry("CCO", failure="broke"), to_log) == ResultEntry("CCO", failure="broke")
 
 
+@pytest.mark.parametrize("objective", ["pIC50", "potency"])
+def test_the_unit_of_logarithms_is_that_of_any_quantity(objective: str) -> None:
+    settings = Settings(objective, unit="-log10 M")
+    conversion = conversion_to(settings, "uM")
+    assert conversion is not None
+    above = ResultEntry("CCO", value=100.0, censored=">", standard_error=None)
+    assert converted(above, conversion) == ResultEntry("CCO", value=4.0, censored="<")
+    assert "pIC50" in value_names(settings, "pIC50")
+    quantity = "IC50" if objective == "pIC50" else "potency"
+    assert value_names(settings, "uM") == [quantity, f"{quantity} uM", f"{quantity} \u00b5M"]
+    for column in (objective, f"{objective} (-log10 M)", f"{objective} -log10 M", "pIC50"):
+        assert foreign_unit(settings, column, None) is None
+    assert foreign_unit(settings, "IC50 (nM)", None) == "nM"
+    assert value_names(Settings("IC50", unit="nM"), "-log10 M") == ["pIC50", "pIC50 -log10 M"]
+    assert way_out(Settings("IC50", unit="nM"), "potency (-log10 M)").startswith("--unit '-log10 M'")
+
+
 def test_what_has_no_logarithm_is_said_so() -> None:
     conversion = conversion_to(Settings("pIC50"), "nM")
     assert conversion is not None
@@ -116,6 +148,8 @@ def test_what_has_no_logarithm_is_said_so() -> None:
         ("Ki", "nM", "pIC50", "pIC50 is not the logarithm of Ki"),
         ("pKi", None, "pIC50", "pIC50 is not pKi"),
         ("pKi", "pIC50", "nM", "pIC50 is not the logarithm of Ki"),
+        ("pKi", "-log10 M", "pIC50", "pIC50 is not the logarithm of Ki"),
+        ("pIC50", "-log10 nM", "uM", "has the unit '-log10 nM', to which uM cannot"),
     ],
 )
 def test_what_does_not_fit_is_refused(objective: str, unit: str | None, source: str, message: str) -> None:
