@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from seqopt.campaign.answers import CHANCES, HITS, WELLS
@@ -205,12 +205,34 @@ def write_table(
         columns = list(table.items())
         index = 1 + list(table).index(settings.string_column)
         table = dict([*columns[:index], (DRAWING, [None] * len(strings)), *columns[index:]])
-    comma = settings.decimal_comma
-    if comma:
+    if settings.decimal_comma:
         table = {**table, **{name: list(map(_with_comma, table[name])) for name in limits}}
+    write_like_library(path, settings, list(table), zip(*table.values(), strict=True), pictures=pictures)
+
+
+def write_like_library(
+    path: str | os.PathLike[str],
+    settings: Settings,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    pictures: Mapping[str, Sequence[bytes | None]] | None = None,
+) -> None:
+    """Write any table with the semicolons and decimal commas that the library of a campaign has.
+
+    Args:
+        path: A .csv, .tsv or .xlsx file.
+        settings: Of the campaign.
+        header: Names of the columns.
+        rows: The rows, each as long as ``header``.
+        pictures: See `seqopt.datasets.sheets.write_sheet`.
+
+    Raises:
+        InputError: See `seqopt.datasets.sheets.write_sheet`.
+    """
+    comma = settings.decimal_comma
     separator = ";" if comma else (settings.pool or {}).get("separator")
-    rows = zip(*table.values(), strict=True)
-    write_sheet(path, list(table), rows, separator=separator, decimal_comma=comma, pictures=pictures)
+    write_sheet(path, header, rows, separator=separator, decimal_comma=comma, pictures=pictures)
 
 
 def _with_comma(cell: Cell) -> Cell:

@@ -6,6 +6,7 @@ import csv
 import itertools
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import seqopt
@@ -46,6 +47,31 @@ def test_strings_and_files_are_predicted(folder: Path, capsys: pytest.CaptureFix
     assert [row["string"] for row in rows] == ["ABABAB", "BBBBBB"]
     assert [float(row["predicted"]) for row in rows] == pytest.approx([row.predicted for row in expected])
     assert [float(row["true_low"]) for row in rows] == pytest.approx([row.true_low for row in expected])
+
+
+def test_tables_of_predictions_are_written_like_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    strings = ["".join(letters) for letters in itertools.product("AB", repeat=4)]
+    Path("library.csv").write_text("string;price\n" + "".join(f"{string};1,5\n" for string in strings))
+    with Campaign.create(
+        "a.seqopt", "library.csv", objective="y", kind="text", decimal_comma=True, surrogate="hamming"
+    ) as campaign:
+        for string in strings[:5]:
+            campaign.record(string, string.count("B") + 0.25)
+        expected = campaign.predict(strings[6:9])
+    Path("ideas.csv").write_text("string\n" + "\n".join(strings[6:9]) + "\n")
+    assert main(["campaign", "predict", "ideas.csv", "--out", "found.csv"]) == 0
+    found = pd.read_csv("found.csv", sep=";", decimal=",")
+    assert found["predicted"].tolist() == pytest.approx([row.predicted for row in expected])
+    assert main(["campaign", "rank", "--all", "--out", "all.csv"]) == 0
+    assert pd.read_csv("all.csv", sep=";", decimal=",").loc[0, "rank"] == 1
+    assert "." not in Path("all.csv").read_text()
+    # Both can be read again.
+    assert main(["campaign", "predict", "all.csv", "--out", "found.xlsx"]) == 0
+    assert len(pd.read_excel("found.xlsx")) == 11
+    assert isinstance(pd.read_excel("found.xlsx").loc[0, "predicted"], float)
 
 
 def test_candidates_are_ranked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,10 +161,11 @@ def _show(found: PredictedStrings, out: Path | None, *, writes: bool = True) -> 
 
     settings = found.settings
     if out is not None:
-        from seqopt.datasets.sheets import write_sheet
+        from seqopt.campaign.tables import write_like_library
 
         table = found.to_pandas().astype(object)
-        write_sheet(out, list(table.columns), table.where(table.notna(), None).itertuples(index=False, name=None))
+        written = table.where(table.notna(), None).itertuples(index=False, name=None)
+        write_like_library(out, settings, list(table.columns), written)
     ranked = any(row.rank is not None for row in found)
     owned = any(row.identifier is not None for row in found)
     header = [f"predicted {settings.objective}", "90 % of a measurement", "chance", "known"]
