@@ -135,6 +135,7 @@ class Results:
         columns: Which column was taken for what.
         discards: Why some of ``records`` are discarded, by their index.
         exclusions: Strings that the table says were withdrawn.
+        unused: Columns that hold something and were taken for nothing, whoever wrote them.
     """
 
     records: tuple[NewMeasurement, ...]
@@ -146,6 +147,7 @@ class Results:
     columns: dict[str, str] = field(default_factory=dict)
     discards: Mapping[int, str] = field(default_factory=dict)
     exclusions: tuple[NewExclusion, ...] = ()
+    unused: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> dict[str, Any]:

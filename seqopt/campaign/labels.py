@@ -51,6 +51,18 @@ class Labels:
         return Label(identifier, {name: cell for name, cell in cells.items() if name not in self._own})
 
 
+def library_columns(facts: Mapping[str, Any] | None) -> list[str]:
+    """The columns of a library besides its strings, as far as its files can be read."""
+    from seqopt.errors import InputError
+    from seqopt.filters.filtering import library_table
+
+    try:
+        found = library_table(facts, as_written=True)
+    except InputError:
+        return []
+    return [] if found is None else list(found[1])
+
+
 def stored_labels(pool: StoredPool, strings: Sequence[str]) -> list[Label]:
     """What the files of a pool on disk say of some candidates: identifiers and prices, which are what is kept of them.
 

@@ -11,7 +11,8 @@ asks for is:
 - if there are any, standard errors (``standard_error``, ``sem``, ``se``), failures (``failure``: the reason;
   ``status``: ok or failed), and labels of replicates (``replicate``).
 
-Columns of other names are ignored. A row without value and failure has no result yet.
+Columns of other names are ignored and, unless seqopt wrote them or the library has them, named in a warning. A row
+without value and failure has no result yet.
 
 Whether a second result for a string is taken is decided by the rules of `seqopt.campaign.replicates`.
 """
@@ -28,22 +29,29 @@ from typing import TYPE_CHECKING
 
 from seqopt.campaign.answers import HITS, check_answer
 from seqopt.campaign.cells import NO_ERROR, is_reason, read_rows, unfit, wrong_cost
-from seqopt.campaign.columns import COST, REPLICATE, Header, suggestion_name, wanted_names
+from seqopt.campaign.columns import COST, REPLICATE, Columns, Header, suggestion_name, wanted_names
 from seqopt.campaign.differences import difference
 from seqopt.campaign.entries import Identify, Owned, Remark, ResultEntry, Results, Row, lines_of, short
+from seqopt.campaign.labels import library_columns
 from seqopt.campaign.parents import compare_names, read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
 from seqopt.campaign.scale import refuse_absurd, warn_of_costs, warn_of_scale
 from seqopt.campaign.store import CampaignStore
+from seqopt.campaign.tables import not_written
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
-from seqopt.datasets.sheets import Sheet, read_sheet
+from seqopt.campaign.wording import counted
+from seqopt.datasets.sheets import Sheet, plain_name, read_sheet
 from seqopt.errors import InputError
 from seqopt.utils.losses import is_lost
 
 if TYPE_CHECKING:
     from seqopt.data import Context, ContextValue
+
+
+MOST_NAMED = 10
+"""Columns without a use that are named."""
 
 
 def nobody(identifier: str) -> None:
@@ -123,6 +131,11 @@ def read_results(
         force=force,
         context=context,
     )
+    if unused := _unused_by_anybody(results.unused, store, suggestions):
+        are = "is" if len(unused) == 1 else "are"
+        remark = Remark(f"{counted(len(unused), 'column')} {are} not used: {_named(unused)}", sheet.source)
+        first = 1 if sheet.guessed is not None else 0  # which may explain the names
+        results = replace(results, warnings=(*results.warnings[:first], remark, *results.warnings[first:]))
     known = store.recorded_files().get(sheet.sha256)
     if known is None or not results.columns:
         return results
@@ -130,6 +143,18 @@ def read_results(
     if replicates:
         return replace(results, records=(), problems=(remark, *results.problems))
     return replace(results, warnings=(remark, *results.warnings))
+
+
+def _unused_by_anybody(names: Sequence[str], store: CampaignStore, suggestions: Sequence[Suggestion]) -> list[str]:
+    """Columns of a table that are neither seqopt's nor the library's."""
+    unused = not_written(names, {name for row in suggestions for name in row.cells})
+    # The library, which may be large, is only read where there is something to look for.
+    return not_written(unused, library_columns(store.library)) if unused else []
+
+
+def _named(columns: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, columns[:MOST_NAMED]))
+    return shown if len(columns) <= MOST_NAMED else f"{shown} and {len(columns) - MOST_NAMED} others"
 
 
 def expected_names(
@@ -224,6 +249,21 @@ def results_of_sheet(
         {role: " and ".join(name for _, name in matches) for role, matches in columns.items()},
         checked.discards if not problems else {},
         checked.exclusions if not problems else (),
+        _unused(sheet, header, columns, wanted["identifier"] if history else ()),
+    )
+
+
+def _unused(sheet: Sheet, header: int, columns: Columns, ignored: Collection[str]) -> tuple[str, ...]:
+    """Columns that hold something and were taken for nothing, but for those that are to be ignored."""
+    used = {index for matches in columns.values() for index, _ in matches}
+    rows = sheet.rows[header + 1 :]
+    return tuple(
+        name.strip()
+        for index, name in enumerate(sheet.rows[header])
+        if index not in used
+        and name.strip()
+        and plain_name(name) not in ignored
+        and any(index < len(cells) and cells[index].strip() for cells in rows)
     )
 
 

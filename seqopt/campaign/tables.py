@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -53,6 +54,9 @@ _NEAREST_VALUE = REASON_COLUMNS[REASONS.index("value")]
 BEATS = "chance_to_beat_best"
 """The column that says how likely a string is to be better than the best measured one."""
 
+_ABOUT = ("key", "source", "line", "command", "recorded")
+"""Columns of an export that say where a result came from."""
+
 _FILLED_IN = ("value", HITS, WELLS, "standard_error", "failure", "status", "replicate")
 """Roles of columns that are filled in; those of further values, too."""
 
@@ -63,6 +67,9 @@ TELLS = "tells_of_target"
 
 DRAWING = "structure drawing"
 """The column of drawings in a workbook."""
+
+_WRITTEN = {plain_name(name) for name in (*_TOLD, *CHANCES.values(), TELLS, FROM_LEAD, DRAWING, MUTATIONS)}
+_TOLD_APART = re.compile(r"_(suggestion|seqopt|library|of_the_parent)(_\d+)?")
 
 _BESIDE = ("", "-wal", "-shm", "-journal", "-run")  # a campaign's file, and the files next to it while it is open
 
@@ -260,6 +267,27 @@ def owned_name(settings: Settings) -> str:
     return told_apart([column], others, "library")[column]
 
 
+def not_written(names: Iterable[str], others: Iterable[str] = ()) -> list[str]:
+    """Those columns of a table that neither batches nor exports of a campaign have by themselves.
+
+    Args:
+        names: All columns in question.
+        others: Further columns that are known, those of the library.
+
+    Example:
+        >>> not_written(["why", "predicted (suggestion)", "line", "price", "sd"], ["price"])
+        ['line', 'sd']
+    """
+    given = list(names)
+    known = _WRITTEN | set(map(plain_name, others))
+    plain = [plain_name(name) for name in given]
+    # These names are common, a line may be one of cells; what an export always holds tells.
+    known |= set(_ABOUT) if {"key", "command", "recorded"} <= {_TOLD_APART.sub("", name) for name in plain} else set()
+    return [
+        name for name, of in zip(given, plain, strict=True) if of not in known and _TOLD_APART.sub("", of) not in known
+    ]
+
+
 def check_target(path: str | os.PathLike[str], store: CampaignStore) -> None:
     """Refuse to write over the library of a campaign, or over a campaign.
 
@@ -353,11 +381,7 @@ def measurements_table(store: CampaignStore, *, numeric: bool = False) -> tuple[
         "predicted",
         "predicted_low",
         "predicted_high",
-        "key",
-        "source",
-        "line",
-        "command",
-        "recorded",
+        *_ABOUT,
         *(["censored"] if apart else []),
     )
     header += told_apart(told, taken, "seqopt").values()

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 from rdkit import Chem
 
-from seqopt.campaign import Campaign, CampaignError
+from seqopt.campaign import Campaign, CampaignError, read_results
 from seqopt.campaign.tables import DRAWING
 from seqopt.datasets import read_sheet
 from seqopt.errors import InputError
@@ -181,6 +181,28 @@ def test_limits_are_written_as_numbers_are_and_read_back(tmp_path: Path, ending:
         assert {row.string: f"{row.censored or ''}{row.value}" for row in taken} == {
             smiles: str(value) for smiles, value in values.items()
         }
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx", ".sdf"])
+def test_only_columns_that_nobody_knows_are_said_to_be_unused(tmp_path: Path, ending: str) -> None:
+    with begun(tmp_path, "library.csv", id_column="id") as campaign:
+        for smiles in SMILES[:3]:
+            campaign.record(smiles, 6.5)
+        campaign.suggest()
+        batch, exported = tmp_path / f"batch{ending}", tmp_path / f"all{ending}"
+        campaign.write_batch(batch)
+        campaign.export(exported)
+        for path in (batch, exported):
+            found = read_results(path, campaign.store, str, history=True, replicates=True)
+            # Of structures, a column in which nothing is filled in is not there, such as that of values.
+            assert found.unused or (path, ending) == (batch, ".sdf")
+            assert not [remark for remark in found.warnings if "not used" in remark.message]
+        mail = tmp_path / "mail.csv"
+        mail.write_text("smiles,pIC50,lot,Stdabw\nCCN,5.5,007,0.2\n")
+        _, results = campaign.record_file(mail)
+        assert [remark.message for remark in results.warnings if "not used" in remark.message] == [
+            "1 column is not used: 'Stdabw'"
+        ]
 
 
 def test_a_table_of_concentrations_in_a_campaign_of_their_logarithms(tmp_path: Path) -> None:

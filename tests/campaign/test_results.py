@@ -230,6 +230,25 @@ def test_mangled_headers_are_explained(store: CampaignStore, text: str, messages
         assert re.search(message, str(remark)), remark
 
 
+def test_columns_that_hold_something_and_are_not_used_are_named(store: CampaignStore) -> None:
+    def noted(text: str, **options: Any) -> list[str]:
+        return [remark.message for remark in read(store, text, **options).warnings if "not used" in remark.message]
+
+    text = "smiles,IC50,L\u00f6slichkeit (uM),Stdabw,empty,\naaa,5,20,,,x\nbbb,6,,0.5,,\n"
+    assert noted(text) == ["2 columns are not used: 'L\u00f6slichkeit (uM)', 'Stdabw'"]
+    assert noted("smiles,IC50,note\naaa,5,x\n") == ["1 column is not used: 'note'"]
+    many = ",".join(f"c{number}" for number in range(14))
+    assert noted(f"smiles,IC50,{many}\naaa,5,{','.join('1' * 14)}\n")[0].endswith("'c9' and 4 others")
+    # What another column of values is named for counts alone.
+    assert noted("smiles,IC50,other\naaa,5,6\n", value_column="other") == ["1 column is not used: 'IC50'"]
+    # Identifiers of another campaign are ignored on purpose, and these columns are those of its files.
+    written = "identifier,smiles,why,predicted (suggestion),IC50"
+    assert noted(f"{written}\nB09-01,aaa,exploit,5.5,5\n", history=True) == []
+    about = "key,source,line,command,recorded"
+    assert noted(f"smiles,IC50,{about}\naaa,5,AAA,a.csv,2,3,2026-03-02\n") == []
+    assert noted("smiles,IC50,line\naaa,5,HEK293\n") == ["1 column is not used: 'line'"]
+
+
 def test_an_encoding_that_is_guessed_is_told(store: CampaignStore) -> None:
     results = read(store, "smiles,IC50,note\naaa,5,\u00b5M\n", encoding="latin-1")
     assert locations(results.warnings)[0] == (2, None, "aaa,5,\u00b5M")
