@@ -295,6 +295,7 @@ def _facts(settings: Settings) -> dict[str, Any]:
         facts |= {"kind": pool.get("kind"), "pool": pool.get("path"), "pool_size": pool.get("size")}
         added = [Path(str(one["path"])).name for one in pool.get("added") or []]
         columns |= {"added": ", ".join(added)} if added else {}
+        columns |= {"decimal_comma": True} if pool.get("decimal_comma") else {}
         return facts | {"column": pool.get("column"), "standardize": pool.get("standardize")} | columns
     # Of a run, they stand among what it was told.
     run: Mapping[str, Any] = (facts.get(RUN) or {}).get("settings") or {}

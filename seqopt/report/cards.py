@@ -189,7 +189,7 @@ def _card(
         off=f"{deviations[number]:+.1f}" if number in deviations else "",
         why=evidence.kind,
         nearest=(shortened(nearest, 60), other if other in view.listed else 0) if nearest else None,
-        nearest_value=view.shown_value(evidence.value, nearest),
+        nearest_value=view.nearest_value(evidence),
         difference=shortened(evidence.difference, 160),
         similarity="" if math.isnan(similarity) else f"{similarity:.2f}",
         measurements=1 if math.isnan(row["measurements"]) else int(row["measurements"]),

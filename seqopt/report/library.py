@@ -50,8 +50,12 @@ class Library:
 
 
 def read_library(run: Run) -> Library:
-    """The library of a search, with the files that were added to it; empty where none can be read any more."""
+    """The library of a search, with the files that were added to it; empty where none can be read any more.
+
+    Where commas are decimal in it, its numbers are given with points, as campaigns keep those of suggestions.
+    """
     from seqopt.campaign.parents import parent_in
+    from seqopt.datasets.numbers import comparable
     from seqopt.datasets.structures import as_smiles
     from seqopt.strings.mutations import readable_variants
 
@@ -72,6 +76,9 @@ def read_library(run: Run) -> Library:
         for name in [*columns, *(name for name in others if name not in columns and name != column)]:
             before = columns.setdefault(name, [""] * (len(strings) - len(table[column])))
             before += others.get(name, [""] * len(table[column]))
+    if run.settings.get("decimal_comma"):
+        # A column with numbers of both kinds would not be one of numbers, which are sorted as such.
+        columns = {name: list(map(comparable, cells)) for name, cells in columns.items()}
     places: dict[str, int] = {}
     for place, string in enumerate(strings):
         places.setdefault(string, place)

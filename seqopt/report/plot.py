@@ -13,6 +13,7 @@ References:
 from __future__ import annotations
 
 import io
+import math
 import os
 import textwrap
 import warnings
@@ -38,6 +39,7 @@ from seqopt.report.results import (
     limit_of,
     prediction_quality,
     predictions,
+    ranked,
     tidy_evaluations,
 )
 
@@ -199,7 +201,7 @@ def panel_svg(
             )
             if panel == "narrow":
                 # In the size of the others the legend would be wider than the panel.
-                _draw_legend(axes, columns=2)
+                draw_legend(axes, columns=2)
         elif panel == "held_out" and held_out is not None:
             what = "predicted from the others, ± 1 sd"
             draw_against(axes, held_out, direction=direction, value_label=value_label, log10=log10, what=what)
@@ -262,7 +264,9 @@ def draw_progress(
     if len(measured):
         best = best_so_far(evaluations, direction)
         axes.step(evaluations["place"], best, where="post", color=BEST, linewidth=1.8, label="best so far", zorder=2)
-        _name_best(axes, evaluations["place"].iloc[-1], best.iloc[-1], direction, show)
+        # The first of the ranked ones, unless all are only known to be worse than a limit: then no best is drawn.
+        limit = limit_of(ranked(measured, direction)).iloc[0]
+        _name_best(axes, evaluations["place"].iloc[-1], best.iloc[-1], direction, lambda value: limit + show(value))
         if edge is not None:
             near = measured.loc[~far, "value"]
             room = 0.09 * (near.max() - near.min())
@@ -272,7 +276,7 @@ def draw_progress(
         _say(axes, "nothing was measured")
     _draw_failures(axes, evaluations)
     _draw_discarded(axes, evaluations)
-    _draw_legend(axes)
+    draw_legend(axes)
 
 
 def far_from(values: pd.Series, direction: str) -> float | None:
@@ -401,7 +405,7 @@ def draw_against(axes: Axes, table: pd.DataFrame, *, direction: str, value_label
         _draw_far(axes, mean[far].clip(limits[0], limits[1]), table[far], edge, direction, show)
     axes.set_xlim(limits[0], limits[1])
     axes.set_ylim(limits[0], limits[1])
-    _draw_legend(axes)
+    draw_legend(axes)
 
 
 def describe_quality(evaluations: pd.DataFrame, *, log10: bool = False) -> str:
@@ -521,20 +525,27 @@ def _draw_discarded(axes: Axes, evaluations: pd.DataFrame) -> None:
         )
 
 
-def _draw_legend(axes: Axes, columns: int | None = None) -> None:
-    """Above the panel, where it hides nothing."""
+def draw_legend(axes: Axes, columns: int | None = None) -> None:
+    """Above the panel, where it hides nothing; by default in as few rows as have room there."""
     handles, _ = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(
+    if not handles:
+        return
+    # The layout leaves less around a panel than there is before it.
+    room = 1.15 * axes.get_window_extent().width
+    for rows in range(1, len(handles) + 1):
+        legend = axes.legend(
             loc="lower left",
             bbox_to_anchor=(-0.01, 1.0),
-            ncols=len(handles) if columns is None else columns,
+            ncols=math.ceil(len(handles) / rows) if columns is None else columns,
             fontsize=None if columns is None else 8,
             frameon=False,
             borderpad=0,
             columnspacing=1.2,
             handletextpad=0.4,
         )
+        # The layout of a figure collapses where a legend is wider than that.
+        if columns is not None or legend.get_window_extent().width <= room:
+            break
 
 
 def _name_best(axes: Axes, number: float, best: float, direction: str, show: NumberFormat) -> None:

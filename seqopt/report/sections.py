@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 from seqopt.errors import SeqoptError
 from seqopt.report.drawing import sparkline
 from seqopt.report.formats import NumberFormat, compact, duration, shortened, significant
-from seqopt.report.results import Run, as_number, best_so_far, only_worse
+from seqopt.report.results import Run, as_number, only_worse, ranked
 from seqopt.report.view import LONGEST_LISTED, View, checked_integer, space_facts
 from seqopt.utils.parameter_names import described_parameter
 
@@ -51,22 +50,18 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
     run, show, log10 = view.run, view.show, view.log10
     table = run.evaluations
     initial = table[table["batch"] == 0]
-    initial_best = best_so_far(initial, run.direction)
+    initial_best = ranked(initial[~only_worse(initial, run.direction)], run.direction).head(1)
     seconds = run.total_seconds
     choosing, scoring = _seconds(run, ("suggest", "select", "fit")), _seconds(run, ("evaluate", "objective"))
     return {
-        "best": None
-        if not len(best)
-        else _hits(best)
-        if run.yes_no
-        else best["censored"].iloc[0] + show(best["value"].iloc[0]),
+        "best": None if not len(best) else _hits(best) if run.yes_no else _told(best, show),
         "number": int(best["number"].iloc[0]) if len(best) else None,
         "batch": int(best["batch"].iloc[0]) if len(best) else None,
         # Of genes that were computed none is a first guess that others could improve on.
         "gain": None
         if run.yes_no or "exact" in run.settings
         else _gain(best, initial_best, run.direction, show, log10),
-        "initial_best": show(initial_best.iloc[-1]) if initial_best.notna().any() else None,
+        "initial_best": _told(initial_best, show) if len(initial_best) else None,
         "initial": _initial(run, initial),
         "initial_ones": "those that no model chose" if run.campaign else f"the {len(initial)} initial ones",
         "first": _origin_of(run, best),
@@ -80,6 +75,11 @@ def headline(view: View, best: pd.DataFrame) -> dict[str, Any]:
         "choosing": None if choosing is None else duration(choosing),
         "scoring": None if scoring is None else duration(scoring),
     }
+
+
+def _told(best: pd.DataFrame, show: NumberFormat) -> str:
+    """The first value of a table, with the sign of a limit."""
+    return f"{best['censored'].iloc[0]}{show(best['value'].iloc[0])}"
 
 
 def _hits(best: pd.DataFrame) -> str:
@@ -139,17 +139,28 @@ def _origin_of(run: Run, best: pd.DataFrame) -> str | None:
     return f"suggested {_way(best['why'].iloc[0])}" if best["name"].iloc[0] else "imported or recorded by hand"
 
 
-def _gain(best: pd.DataFrame, initial: pd.Series, direction: str, show: NumberFormat, log10: bool) -> str | None:
-    """How much better than the best initial value, in words; `None` where there is nothing to compare."""
-    if not len(best) or not initial.notna().any():
+def _gain(best: pd.DataFrame, initial: pd.DataFrame, direction: str, show: NumberFormat, log10: bool) -> str | None:
+    """How much better than the best initial value, in words; `None` where there is nothing to compare.
+
+    Args:
+        best: The best first.
+        initial: The best of those that no model chose, first.
+        direction: ``"maximize"`` or ``"minimize"``.
+        show: Format of values.
+        log10: Whether ratios are told instead of differences.
+    """
+    if not len(best) or not len(initial):
         return None
-    found, start = float(best["value"].iloc[0]), float(initial.iloc[-1])
-    if found == start:
-        return "no better than"
+    found, start = float(best["value"].iloc[0]), float(initial["value"].iloc[0])
     word = "lower" if direction == "minimize" else "higher"
+    # What is better than a limit is so by more than the limit is.
+    limit = bool(best["censored"].iloc[0])
+    if found == start:
+        return f"{word} than" if limit and not initial["censored"].iloc[0] else "no better than"
+    more = "more than " if limit else ""
     if log10:
-        return f"{significant(max(found, start) / min(found, start), 3)} times {word} than"
-    return f"{show(abs(found - start))} {word} than"
+        return f"{more}{significant(max(found, start) / min(found, start), 3)} times {word} than"
+    return f"{more}{show(abs(found - start))} {word} than"
 
 
 def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
@@ -166,7 +177,6 @@ def _seconds(run: Run, names: tuple[str, ...]) -> float | None:
 def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
     """What each batch brought; times are those of steps, which are not batches of an asynchronous run."""
     table = run.evaluations
-    counting = table["measured"] & ~only_worse(table, run.direction)
     # In a campaign some strings of a batch are chosen without the model, and measured in any order.
     own_number = table["name"].str.extract(r"^B(\d+)-")[0] if run.campaign else table["batch"]
     own_number = own_number.astype(float).fillna(0.0)
@@ -174,15 +184,27 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
     steps = {int(number): step for step in known if (number := as_number(step.get("step"))) is not None}
     batches: list[dict[str, Any]] = []
     hits_so_far = 0.0
-    best = math.nan
+    best: tuple[float, str] | None = None
+    sign = -1.0 if run.direction == "minimize" else 1.0
+    worse = "<" if sign > 0 else ">"
+
+    def standing(one: tuple[float, str]) -> tuple[bool, float, bool]:
+        """By which values and limits are compared, as `ranked` does: the best is the largest."""
+        value, limit = one
+        return limit != worse, sign * value, limit not in ("", worse)
+
+    def told(one: tuple[float, str] | None) -> str:
+        return "–" if one is None else f"{one[1]}{show(one[0])}"
+
     for batch, rows in table.groupby(own_number, sort=True):
-        values = rows.loc[rows["measured"], "value"]
+        measured = rows[rows["measured"]]
+        values = measured["value"]
         hits_so_far += float(values.sum())
-        own = values.min() if run.direction == "minimize" else values.max()
+        own = max(zip(values, measured["censored"], strict=True), key=standing, default=None)
         number = int(float(str(batch)))
         before, chosen = best, bool((rows["batch"] > 0).any())
-        for value in rows.loc[counting[rows.index], "value"]:
-            best = value if math.isnan(best) else min(best, value) if run.direction == "minimize" else max(best, value)
+        if own is not None and own[1] != worse:
+            best = own if best is None else max(best, own, key=standing)
         seconds = steps.get(number, {}).get("seconds")
         spent = [as_number(value) for value in seconds.values()] if isinstance(seconds, dict) else []
         batches.append(
@@ -190,9 +212,9 @@ def batches_of(run: Run, show: NumberFormat) -> list[dict[str, Any]]:
                 "name": _batch_name(number, chosen, run),
                 "evaluated": int((~rows["status"].isin(["pending", "withdrawn"])).sum()),
                 "failed": int((rows["status"] == "failed").sum()),
-                "own": f"{values.sum():.4g}" if run.yes_no else show(own) if len(values) else "–",
-                "best": f"{hits_so_far:.4g}" if run.yes_no else show(best) if not math.isnan(best) else "–",
-                "better": chosen and bool(len(values)) and own == best and before != best,
+                "own": f"{values.sum():.4g}" if run.yes_no else told(own),
+                "best": f"{hits_so_far:.4g}" if run.yes_no else told(best),
+                "better": chosen and own is not None and own == best and before != best,
                 "seconds": duration(sum(value or 0.0 for value in spent)) if spent else "",
             }
         )

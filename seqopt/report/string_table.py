@@ -256,6 +256,6 @@ def _nearest(view: View, evidence: Evidence) -> str:
     if not evidence.nearest:
         return ""
     number = view.number_of.get(evidence.nearest)
-    value = view.shown_value(evidence.value, evidence.nearest)
+    value = view.nearest_value(evidence)
     name = shortened(evidence.nearest, 40) if number is None else f"no. {number}"
     return f"{name}: {value}" if value else name

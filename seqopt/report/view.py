@@ -62,6 +62,7 @@ class Evidence:
         similarity: To that one; NaN where it is not known.
         kind: ``"exploit"``, ``"explore"``, another word, or empty.
         value: What had been measured of the nearest; NaN where that is not known.
+        censored: ``"<"`` or ``">"`` where that is a limit.
         difference: How the two differ, in words.
         rank: Its rank by prediction, from 1; 0 where it is not known.
         of: Among how many candidates.
@@ -73,6 +74,7 @@ class Evidence:
     similarity: float = math.nan
     kind: str = ""
     value: float = math.nan
+    censored: str = ""
     difference: str = ""
     rank: int = 0
     of: int = 0
@@ -98,6 +100,7 @@ class Evidence:
             number("similarity"),
             str(reason.get("kind") or ""),
             number("value" if "value" in reason else "nearest_value"),
+            limit if (limit := reason.get("censored")) in ("<", ">") else "",
             ", ".join(map(str, difference)) if isinstance(difference, list | tuple) else str(difference or ""),
             checked_integer(reason.get("rank")),
             checked_integer(reason.get("of")),
@@ -225,11 +228,11 @@ class View:
         kind, nearest, similarity = self.reasons.get(int(row["number"]), ("", "", math.nan))
         return Evidence(nearest, similarity, kind)
 
-    def shown_value(self, value: float, string: str) -> str:
-        """A value of a measured string, or else what the table has of it, in words; empty where nothing is known."""
-        if math.isnan(value) or self.run.yes_no:
-            return self.values.get(string, "")
-        return self.show(value)
+    def nearest_value(self, evidence: Evidence) -> str:
+        """What was measured of the nearest, or else what the table has of it, in words; empty if nothing is known."""
+        if math.isnan(evidence.value) or self.run.yes_no:
+            return self.values.get(evidence.nearest, "")
+        return f"{evidence.censored}{self.show(evidence.value)}"
 
     def unmeasured_row(self, one: Unmeasured) -> dict[str, Any]:
         """A candidate that was not measured, as a row of evaluations."""

@@ -16,7 +16,7 @@ from seqopt.campaign.by_way import FEWEST_BOTH
 from seqopt.campaign.parents import parent_in
 from seqopt.report.axis_labels import untangle
 from seqopt.report.formats import compact, printable, shortened
-from seqopt.report.plot import BEST, CHOSEN, MUTED, plot_style
+from seqopt.report.plot import BEST, CHOSEN, MUTED, draw_legend, plot_style
 from seqopt.report.results import Run, as_number, best_so_far, context_names, context_text
 from seqopt.report.view import space_facts
 from seqopt.strings.mutations import short_name
@@ -291,16 +291,7 @@ def _curve(table: pd.DataFrame, run: Run, target: str, value_label: str) -> str:
         axes.set_xlabel("cost so far")
         better = "lower" if run.direction == "minimize" else "higher"
         axes.set_ylabel(f"{shortened(printable(value_label), 28)} ({better} is better)", parse_math=False)
-        handles, _ = axes.get_legend_handles_labels()
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(-0.01, 1.0),
-            ncols=len(handles),
-            frameon=False,
-            borderpad=0,
-            columnspacing=1.2,
-            handletextpad=0.4,
-        )
+        draw_legend(axes)
         untangle(figure)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})

@@ -68,6 +68,32 @@ def test_no_two_labels_of_the_plot_of_a_search_overlap(
     assert heading.get_window_extent().x1 <= drawn[0].bbox.x1
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_long_legend_takes_rows_so_that_its_panel_keeps_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(plot, "untangle", lambda figure: (untangle(figure), drawn.append(figure)))
+    rows = {
+        "string": [f"C{i}" for i in range(12)],
+        "name": [f"B01-{i:02d}" for i in range(12)],
+        "value": [float(i % 5) for i in range(10)] + [float("nan")] * 2,
+        "censored": ["", "<", ">", *[""] * 9],
+        "status": ["ok"] * 10 + ["failed"] * 2,
+        "batch": [0] * 5 + [1] * 7,
+        "predicted_mean": [float("nan")] * 5 + [2.0] * 7,
+        "predicted_std": [float("nan")] * 5 + [1.0] * 7,
+    }
+    baseline = pd.DataFrame({"draws": [1, 12], "mean": [1.0, 3.0], "low": [0.0, 2.0], "high": [2.0, 4.0]})
+    table = plot.tidy_evaluations(pd.DataFrame(rows))
+    plot.panel_svg("progress", table, direction="maximize", value_label="pIC50 (-log10 M)", baseline=baseline)
+    (figure,) = drawn
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == 7
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
+    assert axes.get_window_extent().width > 0.8 * figure.bbox.width
+
+
 def test_labels_that_fit_stay() -> None:
     figure = Figure(figsize=(6, 4))
     axes = figure.subplots()

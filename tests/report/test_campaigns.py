@@ -16,8 +16,8 @@ from seqopt.report import write_report
 from seqopt.report.campaigns import read_campaign
 from seqopt.report.cards import best_cards
 from seqopt.report.drawing import Reference
-from seqopt.report.results import Run, tidy_evaluations
-from seqopt.report.sections import batches_of
+from seqopt.report.results import Run, ranked, tidy_evaluations
+from seqopt.report.sections import batches_of, headline
 from seqopt.report.string_table import string_table
 from seqopt.report.view import view_of
 from seqopt.spaces import ParentSpace, StringSpace
@@ -90,6 +90,42 @@ def test_the_best_so_far_is_that_of_all_rows_of_a_batch_in_any_order(tmp_path: P
         assert [one["best"] for one in found] == best
         assert [one["own"] for one in found] == best
         assert [one["better"] for one in found] == [True, True]
+
+
+def test_batches_keep_the_signs_of_limits(tmp_path: Path) -> None:
+    rows = pd.DataFrame(
+        {
+            "string": list("abcdefg"),
+            "name": ["B01-01", "B01-02", "B02-01", "B02-02", "B03-01", "B04-01", "B04-02"],
+            "status": ["ok"] * 7,
+            "value": [9.0, 5.0, 7.0, 7.0, 8.0, 9.0, 9.0],
+            "censored": ["<", "", "", ">", "<", "", ">"],
+        }
+    )
+    table = tidy_evaluations(rows.assign(batch=[1, 1, 2, 2, 3, 4, 4]))
+    found = batches_of(Run(tmp_path, table, settings={"direction": "maximize"}, campaign="mine"), str)
+    assert [(one["own"], one["best"]) for one in found] == [
+        ("5.0", "5.0"),
+        (">7.0", ">7.0"),
+        ("<8.0", ">7.0"),
+        (">9.0", ">9.0"),
+    ]
+    assert [one["better"] for one in found] == [True, True, False, True]
+    found = batches_of(Run(tmp_path, table, settings={"direction": "minimize"}, campaign="mine"), str)
+    assert [(one["own"], one["best"]) for one in found][:3] == [("5.0", "5.0"), ("7.0", "5.0"), ("<8.0", "5.0")]
+
+
+def test_the_top_of_a_page_keeps_the_signs_of_limits(tmp_path: Path) -> None:
+    def told(values: list[float], limits: list[str]) -> str:
+        rows = pd.DataFrame({"string": list("abc"), "value": values, "censored": limits, "batch": [0, 0, 1]})
+        run = Run(tmp_path, tidy_evaluations(rows), settings={"direction": "maximize"}, campaign="mine")
+        found = headline(view_of(run, "y"), ranked(run.evaluations, "maximize"))
+        return f"{found['best']}: {found['gain']} {found['initial_best']}"
+
+    assert told([7.5, 5.0, 6.0], [">", "", ""]) == ">7.50: no better than >7.50"
+    assert told([7.5, 5.0, 7.5], ["", "", ">"]) == ">7.50: higher than 7.50"
+    assert told([7.0, 5.0, 7.5], ["", "", ">"]) == ">7.50: more than 0.50 higher than 7.00"
+    assert told([7.0, 9.0, 7.5], [">", "<", ""]) == "7.50: 0.50 higher than >7.00"
 
 
 def test_the_page_of_a_campaign(campaign: Campaign, tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ from seqopt.filters import ColumnCondition, Substructure
 from seqopt.models import StringGP
 from seqopt.report import write_report
 from seqopt.report.campaigns import read_campaign
+from seqopt.report.cards import current_batch
 from seqopt.report.html import value_label
 from seqopt.report.library import read_library
 from seqopt.report.string_table import string_table
-from seqopt.report.view import Evidence, view_of
+from seqopt.report.view import Evidence, rows_of, view_of
 
 HOSTILE = "<script>document.title='ran'</script>"
 ENDS = ("O", "N", "C(=O)O", "F", "Cl", "c1ccccc1", "c1ccncc1", "C1CCCCC1")
@@ -228,6 +229,41 @@ def test_a_library_with_an_added_file(tmp_path: Path) -> None:
     assert library.cells("CCCCBr")["supplier"] == ""
     assert library.identifier(SMILES[5]) == "CPD-00005"
     assert library.identifier("not there") == ""
+
+
+def test_numbers_of_a_library_with_decimal_commas_have_points_on_the_page(tmp_path: Path) -> None:
+    rows = [f"{smiles};{10 + i},5;Fisher, Inc." for i, smiles in enumerate(SMILES)]
+    (tmp_path / "library.csv").write_text("\n".join(["smiles;price;supplier", *rows]))
+    path = tmp_path / "a.seqopt"
+    with Campaign.create(path, tmp_path / "library.csv", objective="y", seed=1, decimal_comma=True) as campaign:
+        campaign.record(SMILES[3], 3.0)
+        campaign.suggest(2)
+    view = view_of(read_campaign(path), "y")
+    table = string_table(view)
+    place = next(i for i, column in enumerate(table.columns) if column.title == "price")
+    cells = [row.cells[place] for row in table.rows]
+    assert ("13.5", "13.5") in cells
+    assert all(text == number for text, number in cells)
+    assert table.columns[place].numeric
+    assert view.library.cells(SMILES[4]) == {"price": "14.5", "supplier": "Fisher, Inc."}
+
+
+def test_what_the_nearest_string_was_measured_at_keeps_the_sign_of_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a.seqopt"
+    library = written(tmp_path / "library.csv")
+    with Campaign.create(path, library, objective="y", seed=1, batch_size=8, surrogate="tanimoto") as campaign:
+        for suggestion in campaign.suggest():
+            campaign.record(suggestion.name, 1.0 if suggestion.name == "B01-01" else ">7.5")
+        campaign.suggest()
+    view = view_of(read_campaign(path), "y")
+    evidence = [view.evidence(row) for row in rows_of(view.run.evaluations)]
+    told = [view.nearest_value(one) for one in evidence if one.nearest]
+    assert ">7.50" in told
+    assert set(told) <= {">7.50", "1.00"}
+    table = string_table(view)
+    place = next(i for i, column in enumerate(table.columns) if column.title == "Nearest before")
+    assert {row.cells[place][0].partition(": ")[2] for row in table.rows} <= {"", ">7.50", "1.00"}
+    assert {card.nearest_value for card in current_batch(view).cards} <= {"", ">7.50", "1.00"}
 
 
 def test_what_is_missing_in_a_reason_stays_unknown() -> None:
