@@ -343,5 +343,6 @@ def _read(
         history=True,
         decimal_comma=usual and sheet.separator != "," if decimal_comma is None else decimal_comma,
         force=True,
+        by_option=True,
     )
     return sheet, results

@@ -41,6 +41,9 @@ _NAMES = {
 NAMED = "named"
 """The role of a column of names of variants beside a column of strings."""
 
+NAME_COLUMN = "if one of them holds the values, name it by --column, or value_column="
+"""What messages say where no column was taken for that of the values."""
+
 _HEADER_WITHIN = 10
 _BYTE_ORDER_MARKS = re.compile("\ufeff|\u00ef\u00bb\u00bf")  # the second is the first, read as Windows-1252
 
@@ -153,13 +156,23 @@ def wanted_names(
 
 @dataclass(frozen=True)
 class Header:
-    """How the columns of a file are recognised."""
+    """How the columns of a file are recognised.
+
+    Attributes:
+        wanted: By role, the names that columns of it have, see `wanted_names`.
+        settings: Of the campaign.
+        value_name: What the column of values is expected to be called.
+        string_name: What the column of strings is expected to be called.
+        history: Whether the results are from elsewhere.
+        by_option: Whether another column of values can be named by ``--column``, which messages then say.
+    """
 
     wanted: Mapping[str, set[str]]
     settings: Settings
     value_name: str
     string_name: str
     history: bool
+    by_option: bool = False
 
     def find(self, sheet: Sheet, source: str) -> tuple[Columns, int, list[Remark]]:
         """Which column is what, which row names them, and what is wrong."""
@@ -224,8 +237,13 @@ class Header:
             if role != "value" and len(matches) > 1:
                 called = " and ".join(repr(name) for _, name in matches)
                 wrong.append(f"columns {called} are both taken for the {role.replace('_', ' ')}: keep one of them")
-        listed = ", ".join(repr(cell) for cell in header if cell)
-        return found, [f"{message}; the columns are {listed}" for message in wrong]
+        return found, [f"{message}; {self.listed(header, found)}" for message in wrong]
+
+    def listed(self, header: Iterable[str], found: Columns) -> str:
+        """The columns that are there and, where none was taken for that of the values, how to say which one it is."""
+        names = ", ".join(repr(name) for name in header if name)
+        lacking = self.by_option and not {"value", HITS} & found.keys()
+        return f"the columns are {names}" + (f": {NAME_COLUMN}" if lacking else "")
 
     def _near(self, plain: Sequence[str], header: Sequence[str]) -> str:
         """A column that may hold the values in another unit, or by another name."""

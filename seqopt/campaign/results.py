@@ -130,6 +130,7 @@ def read_results(
         unit=unit,
         force=force,
         context=context,
+        by_option=True,
     )
     if unused := _unused_by_anybody(results.unused, store, suggestions):
         are = "is" if len(unused) == 1 else "are"
@@ -181,6 +182,7 @@ def results_of_sheet(
     unit: str | None = None,
     force: bool = False,
     context: Mapping[str, ContextValue] | None = None,
+    by_option: bool = False,
 ) -> Results:
     """Hold the cells of a table against what is known; the other arguments are those of `read_results`.
 
@@ -200,6 +202,7 @@ def results_of_sheet(
         unit: What values are given in.
         force: Whether to take values that lie far outside all others.
         context: How all was measured of which the table does not say it.
+        by_option: Whether ``value_column`` is an option of whoever reads the table, which messages then name.
     """
     if unit is not None and settings.yes_no:
         raise InputError(f"results that are yes or no have no unit: leave {unit} out")
@@ -212,7 +215,8 @@ def results_of_sheet(
         warnings.append(Remark(message, source, line, value=text))
     values = settings.objective if conversion is None else value_names(settings, unit)[0]
     names = value_column or values, string_column or settings.string_column
-    columns, header, problems = Header(wanted, settings, *names, history).find(sheet, source)
+    head = Header(wanted, settings, *names, history, by_option)
+    columns, header, problems = head.find(sheet, source)
     if problems:
         return Results((), tuple(problems), tuple(warnings), (), source, sheet.sha256)
     rows = read_rows(sheet, header, columns, source, settings, decimal_comma)
@@ -225,7 +229,8 @@ def results_of_sheet(
             warnings.append(Remark(message, source, column=name))
     if not {"value", HITS} & columns.keys() and not settings.constraints and not all(row.has_result for row in rows):
         message = f"there is no column {names[0]!r}, and not every row has a reason for a failure"
-        problems.append(Remark(message, source, sheet.lines[header]))
+        told = head.listed(map(str.strip, sheet.rows[header]), columns)
+        problems.append(Remark(f"{message}; {told}", source, sheet.lines[header]))
     checked = _check(
         rows,
         suggestions,

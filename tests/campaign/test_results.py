@@ -190,7 +190,15 @@ def test_a_file_of_failures_needs_no_values_but_loses_none(store: CampaignStore)
     assert len(read(store, "smiles,failure\naaa,spilled\nbbb,lost\n").records) == 2
     misnamed = read(store, "smiles,IC5O,failure\naaa,5,\nbbb,,lost\n")
     assert misnamed.records == ()
-    assert "no column 'IC50', and not every row has a reason" in str(misnamed.problems[0])
+    told = str(misnamed.problems[0])
+    assert "no column 'IC50', and not every row has a reason" in told
+    assert "the columns are 'smiles', 'IC5O', 'failure': if one of them holds the values, name it by --column" in told
+    # Those that have none of the roles that are asked for are named as well.
+    told = str(read(store, "smiles,outcome\naaa,5\n").problems[0])
+    assert "expected 'IC50'" in told
+    assert "the columns are 'smiles', 'outcome': if one of them holds the values, name it by --column" in told
+    # Of a table that has values, it is not the option that helps.
+    assert "--column" not in str(read(store, "compound,IC50\naaa,5\n").problems[0])
 
 
 def test_several_problems_of_one_row_are_all_listed(store: CampaignStore) -> None:
