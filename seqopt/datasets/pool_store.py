@@ -34,7 +34,7 @@ from seqopt.datasets.pool_identifiers import NO_COLUMN, identifying
 from seqopt.datasets.pool_index import write_index
 from seqopt.datasets.pool_makers import ShardMakers
 from seqopt.datasets.pool_rows import PoolRows, RowFilter, refuse_missing_header, refuse_names
-from seqopt.datasets.pools import Rejected
+from seqopt.datasets.pools import Rejected, list_rejected
 from seqopt.datasets.row_blocks import RowFile, blocks_of, files_of, left_out, look_at
 from seqopt.errors import InputError
 from seqopt.strings.identity import KINDS, RULES, recognize_kind
@@ -395,14 +395,11 @@ class PoolStore:
         return f"{short(self.string(place))} ({where})"
 
     def _shown_rejected(self, limit: int) -> str:
-        shown: list[str] = []
-        for name, record in self.rejected_rows():
-            if len(shown) == limit:
-                break
-            where = f"line {record.line}" if len(self.files) == 1 else f"{name}, line {record.line},"
-            shown.append(f"{where} {short(record.value)} ({record.reason})")
-        more = self.rejected - len(shown)
-        return "; ".join(shown) + (f"; and {more:,} more" if more else "")
+        alone = len(self.files) == 1
+        rows = self.rejected_rows()
+        return list_rejected(
+            ((f"line {row.line}" if alone else f"{name}, line {row.line},", row) for name, row in rows), limit
+        )
 
     def _at(self, place: int) -> tuple[ArrayFile, int]:
         row = int(self.rows[place])

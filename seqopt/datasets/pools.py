@@ -12,7 +12,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from seqopt.datasets.pool_rows import (
     with_variants,
 )
 from seqopt.datasets.pool_shards import ATTACHMENT_OPTION, why_rejected
+from seqopt.datasets.row_blocks import BLANK
 from seqopt.datasets.structures import as_smiles
 from seqopt.errors import InputError
 from seqopt.strings.identity import (
@@ -48,6 +49,9 @@ PARALLEL_FROM = 5_000
 
 CACHE_FROM = 20_000
 """Number of molecules above which their keys are kept on disk."""
+
+NOTHING = (BLANK, "empty")
+"""Why a row is rejected that holds nothing."""
 
 EXAMPLES = 5
 """Rejected strings and duplicates that messages show."""
@@ -163,7 +167,7 @@ class Pool:
             )
             lines.append(f"{self.duplicates:,} duplicates merged{merged} ({examples})")
         if self.rejected:
-            lines.append(f"{len(self.rejected):,} rejected: {_list_rejected(self.rejected, 2)}")
+            lines.append(f"{len(self.rejected):,} rejected: {_list_by_line(self.rejected, 2)}")
         return "\n".join(lines)
 
 
@@ -325,7 +329,7 @@ def _assemble(
     attachment_points: bool,
     parent: str | None = None,
 ) -> Pool:
-    rejected = [Rejected(line, "", "blank line") for line in rows.blank_lines]
+    rejected = [Rejected(line, "", BLANK) for line in rows.blank_lines]
     rejected += [Rejected(*record) for record in rows.unread]
     value_of = _value_reader(rows)
     kept: list[int] = []
@@ -367,7 +371,7 @@ def _assemble(
     if rejected and (strict or not kept):
         begin = f"no usable {kind}" if not kept else f"{len(rejected):,} unusable string" + "s" * (len(rejected) > 1)
         way_out = "correct them, or read without strict" if kept else "correct them, or name another column or kind"
-        raise InputError(f"{rows.source}: {begin}: {_list_rejected(rejected, EXAMPLES)}: {way_out}")
+        raise InputError(f"{rows.source}: {begin}: {_list_by_line(rejected, EXAMPLES)}: {way_out}")
     found_id = next(
         ((name, cells) for name, given in rows.ids if (cells := _identifiers(rows, name, given, kept)) is not None),
         None,
@@ -499,7 +503,34 @@ def _ambiguous(rows: PoolRows, kept: Sequence[int], keys: Sequence[str], kind: s
     ]
 
 
-def _list_rejected(rejected: Sequence[Rejected], limit: int) -> str:
-    shown = "; ".join(f"line {record.line} {short(record.value)} ({record.reason})" for record in rejected[:limit])
-    more = len(rejected) - limit
-    return shown + (f"; and {more:,} more" if more > 0 else "")
+def _list_by_line(rejected: Sequence[Rejected], limit: int) -> str:
+    return list_rejected(((f"line {record.line}", record) for record in rejected), limit)
+
+
+def list_rejected(rejected: Iterable[tuple[str, Rejected]], limit: int) -> str:
+    """What was rejected, in words: the first of it, and how much more there is.
+
+    Rows that hold nothing are only counted where there are others, which may be worth a correction.
+
+    Args:
+        rejected: Where each stands, in words, and what it is.
+        limit: How many are named at most.
+
+    Example:
+        >>> rows = [Rejected(2, "", "blank line"), Rejected(3, "C1CC", "not a SMILES"), Rejected(4, "", "empty")]
+        >>> list_rejected([(f"line {row.line}", row) for row in rows], 2)
+        "line 3 'C1CC' (not a SMILES); 2 blank or empty"
+        >>> list_rejected([("line 2", rows[0])], 2)
+        "line 2 '' (blank line)"
+    """
+    counts = {False: 0, True: 0}
+    shown: dict[bool, list[str]] = {False: [], True: []}
+    for where, record in rejected:
+        nothing = record.reason in NOTHING
+        counts[nothing] += 1
+        if len(shown[nothing]) < limit:
+            shown[nothing].append(f"{where} {short(record.value)} ({record.reason})")
+    blank = not counts[False]
+    more = counts[blank] - len(shown[blank])
+    listed = shown[blank] + ([f"and {more:,} more"] if more else [])
+    return "; ".join(listed + ([f"{counts[True]:,} blank or empty"] if counts[True] and not blank else []))

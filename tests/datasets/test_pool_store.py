@@ -104,7 +104,7 @@ def test_rows_that_cannot_be_read_are_named_and_the_rest_goes_on(tmp_path: Path)
     assert "quotation marks" in found[7]
     assert found[8] == "blank line"
     assert sorted(found) == [3, 4, 6, 7, 8, 10]
-    with pytest.raises(InputError, match=r"6 unusable rows: line 3 .*correct them"):
+    with pytest.raises(InputError, match=r"6 unusable rows: line 3 .*C1CC.*SMILES.*; 1 blank or empty: correct them"):
         _prepared(path, tmp_path, strict=True)
 
 

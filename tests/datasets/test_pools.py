@@ -87,7 +87,12 @@ def test_unreadable_strings_are_set_aside_with_their_lines(write: Write, tmp_pat
     ]
     assert [record.reason for record in pool.rejected][1::2] == ["empty", "blank line"]
     assert "4 rejected" in pool.summary()
-    assert "line 3 'C1CC'" in pool.summary()
+    # What can be corrected is named before rows that hold nothing.
+    told = pool.summary().splitlines()[-1]
+    assert told.startswith("4 rejected: line 3 'C1CC' (not a SMILES (syntax)); line 6 'C(C)(C)(C)(C)C' (impossible")
+    assert told.endswith("; 2 blank or empty")
+    blank = read_pool(write("blank.csv", "smiles\n\nCCO\n\n\nCCN\n"))
+    assert blank.summary().endswith("3 rejected: line 2 '' (blank line); line 4 '' (blank line); and 1 more")
     write_rejected(pool, tmp_path / "rejected.csv")
     with (tmp_path / "rejected.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
