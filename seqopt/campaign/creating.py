@@ -293,6 +293,7 @@ def made_controls(
             fit the parent.
     """
     from seqopt.campaign.labels import stored_labels, strings_by_identifier
+    from seqopt.campaign.naming import not_an_identifier
     from seqopt.filters.listed import read_list
     from seqopt.spaces import StoredPool, left_out
 
@@ -300,6 +301,7 @@ def made_controls(
         read_list(controls, variants=parent is not None) if isinstance(controls, str | os.PathLike) else list(controls)
     )
     called = strings_by_identifier(pool) if listed and pool is not None and pool.get("id_column") else {}
+    library = called
     if isinstance(space, StoredPool):
         # What is written as a candidate is one.
         places = {given: space.store.called(given) for given in listed if space.known_key(given) is None}
@@ -312,7 +314,8 @@ def made_controls(
             key = space.key(string)
             left_out(space, string)  # refuses what it cannot read
         except InputError as error:
-            hint = hint_at_parent(string, parent, space.kind)
+            hint = not_an_identifier(given, () if given in library else library)
+            hint += hint_at_parent(string, parent, space.kind)
             raise InputError(f"the control {given!r} cannot be used: {error}{hint}") from error
         for message in optimizer.strategy.unsupported([key]).values():
             raise InputError(f"the control {given!r} cannot be used: {message}")

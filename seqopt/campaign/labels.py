@@ -102,6 +102,15 @@ def strings_by_identifier(facts: Mapping[str, Any] | None) -> dict[str, str]:
     return found
 
 
+def missing_library(facts: Mapping[str, Any] | None) -> str:
+    """A file of a library that has identifiers and is not there any more; empty where none is missing."""
+    from seqopt.datasets.sources import file_and_part
+
+    files = [] if facts is None else [facts, *facts.get("added", [])]
+    named = [file_and_part(one["path"])[0] for one in files if one.get("id_column") is not None]
+    return next((str(file) for file in named if not file.is_file()), "")
+
+
 class Spending(NamedTuple):
     """What suggestions cost.
 

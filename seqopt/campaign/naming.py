@@ -6,13 +6,13 @@ import contextlib
 import difflib
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from seqopt.campaign.columns import is_named_like_suggestion, suggestion_name
 from seqopt.campaign.errors import CampaignError
-from seqopt.campaign.labels import strings_by_identifier
+from seqopt.campaign.labels import missing_library, strings_by_identifier
 from seqopt.campaign.parents import hint_at_parent, parent_of, variant_of
 from seqopt.campaign.rows import Exclusion, Measurement, Suggestion
 from seqopt.campaign.wording import counted
@@ -35,6 +35,27 @@ SHOWN = 3
 
 COMPARED = 10_000
 """Identifiers that are compared with one that is unknown: more take seconds."""
+
+
+def not_an_identifier(what: str, library: Collection[str]) -> str:
+    """A clause on what is not a string: that it is not an identifier either, and which one may be meant.
+
+    Args:
+        what: What somebody wrote.
+        library: The identifiers; without any nothing is said.
+
+    Example:
+        >>> not_an_identifier("CPD-1", ["CPD-01", "XYZ"]), not_an_identifier("CPD-1", [])
+        ('; nor is it an identifier of the library: is CPD-01 meant?', '')
+    """
+    if not library:
+        return ""
+    meant = {name.casefold(): name for name in library}
+    asked = what.strip().casefold()
+    # Close ones are looked for where that does not take long.
+    close = [asked] if asked in meant else []
+    close = close or difflib.get_close_matches(asked, list(meant)[:COMPARED], n=1, cutoff=0.75)
+    return "; nor is it an identifier of the library" + (f": is {meant[close[0]]} meant?" if close else "")
 
 
 class Naming:
@@ -322,15 +343,9 @@ class Naming:
 
     def _other_identifier(self, what: str) -> str:
         """Of what is not a string: that it is not an identifier either, and which one may be meant."""
-        library, _ = self._identifiers()
-        if not library:
-            return ""
-        meant = {name.casefold(): name for name in library}
-        asked = what.strip().casefold()
-        # Close ones are looked for where that does not take long.
-        close = [asked] if asked in meant else []
-        close = close or difflib.get_close_matches(asked, list(meant)[:COMPARED], n=1, cutoff=0.75)
-        return "; nor is it an identifier of the library" + (f": is {meant[close[0]]} meant?" if close else "")
+        if gone := missing_library(self._store.library):
+            return f"; nor can identifiers be looked up: the library {gone} is not there any more"
+        return not_an_identifier(what, self._identifiers()[0])
 
     def _identifiers(self) -> tuple[dict[str, str], set[str]]:
         """The strings of the library by their identifiers, and all of them; read once for each state of the file."""

@@ -105,6 +105,8 @@ def test_owners_identifiers_are_understood_everywhere(tmp_path: Path, library: P
             campaign.record("CPD-777", 5.0)
         with pytest.raises(CampaignError, match=f"is {other} meant"):
             campaign.record(other.lower(), 5.0)
+        with pytest.raises(InputError, match=r"'CPD-777' is not a valid molecule.*; nor is it an identifier"):
+            campaign.predict(["CPD-777"])
         tables = {part.title: (part.header, part.rows) for part in summarize(campaign)}
         header, rows = tables["Best measured"]
         assert header[1:3] == ("name", "identifier")
@@ -395,3 +397,32 @@ def test_the_status_names_every_file_of_candidates(tmp_path: Path, library: Path
         assert campaign.status().added == (str(more.resolve()),)
         (heading, *_) = summarize(campaign)
         assert str(more.resolve()) in heading.lines[0]
+
+
+def test_a_control_that_is_no_candidate_is_said_to_be_no_identifier_either(tmp_path: Path) -> None:
+    library = tmp_path / "library.csv"
+    library.write_text("id,smiles\nCPD-001,CCO\nCPD-002,CCN\nCPD-003,CCC\n")
+
+    def refused(control: str) -> str:
+        with pytest.raises(InputError) as refusal:
+            Campaign.create(
+                tmp_path / "a.seqopt", library, objective="y", id_column="id", plates=8, controls=["CPD-001", control]
+            )
+        return str(refusal.value)
+
+    assert refused("CPD-999").endswith("; nor is it an identifier of the library")
+    assert "'CPD-999' is not a valid molecule" in refused("CPD-999")
+    assert refused("cpd-002").endswith("; nor is it an identifier of the library: is CPD-002 meant?")
+
+
+def test_identifiers_of_a_library_that_is_gone_are_said_to_be_unknown(tmp_path: Path) -> None:
+    library = tmp_path / "library.csv"
+    library.write_text("id,smiles\nCPD-001,CCO\nCPD-002,CCN\nCPD-003,CCC\n")
+    with Campaign.create(tmp_path / "a.seqopt", library, objective="y", id_column="id") as campaign:
+        library.unlink()
+        gone = (
+            r"'CPD-001' is not a valid molecule.*; nor can identifiers be looked up: the library .*library\.csv is not"
+        )
+        for ask in (lambda: campaign.predict(["CPD-001"]), lambda: campaign.record("CPD-001", 1.0)):
+            with pytest.raises((InputError, CampaignError), match=gone):
+                ask()
