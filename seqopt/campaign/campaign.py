@@ -684,7 +684,7 @@ class Campaign(Confirming, Plating, Revising, Inquiring, Tabulated):
 
         Raises:
             CampaignError: If the result does not fit; the message says why. What is only worth a second look, such as a
-                value a thousandfold off, is recorded, and logged as a warning.
+                value a thousandfold off or far outside all others, is recorded, and logged as a warning.
         """
         return self._recorder.record(
             what,

@@ -37,7 +37,7 @@ from seqopt.campaign.parents import compare_names, read_mutations
 from seqopt.campaign.plates import PLATE, Plate, plate_of, plates_of, remarks_on, same_plate
 from seqopt.campaign.replicates import compare_with_earlier, find_repeats
 from seqopt.campaign.rows import LARGEST_VALUE, WELLS, Measurement, NewExclusion, NewMeasurement, Settings, Suggestion
-from seqopt.campaign.scale import refuse_absurd, warn_of_costs, warn_of_scale
+from seqopt.campaign.scale import refuse_absurd, warn_of_costs, warn_of_far_values, warn_of_scale
 from seqopt.campaign.store import CampaignStore
 from seqopt.campaign.tables import not_written
 from seqopt.campaign.units import Conversion, conversion_to, converted, foreign_unit, value_names
@@ -398,14 +398,13 @@ def _check(
         _warn_of_status(sound, suggestions, warnings)
     # What is measured in different ways may be of different sizes; yes and no have none.
     for context in dict.fromkeys(row.context for row in sound if not settings.yes_no):
-        warn_of_scale(
-            [row for row in sound if row.context == context],
-            [row for row in measurements if row.context == context],
-            [row for row in suggestions if row.context == context],
-            settings,
-            source,
-            warnings,
-        )
+        new = [row for row in sound if row.context == context]
+        before = [row for row in measurements if row.context == context]
+        said = len(warnings)
+        told = [row for row in suggestions if row.context == context]
+        warn_of_scale(new, before, told, settings, source, warnings)
+        if len(warnings) == said:
+            warn_of_far_values(new, before, settings, source, warnings)
     warn_of_costs(sound, measurements, settings, source, warnings)
     withdrawn = [
         NewExclusion(row.entry.string or "", row.key, row.entry.remark, row.entry.owned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -10,6 +11,7 @@ from datetime import date, timedelta
 from seqopt.campaign.costs import cost_of, way_of
 from seqopt.campaign.entries import Remark, Row, lines_of
 from seqopt.campaign.rows import Measurement, Settings, Suggestion
+from seqopt.campaign.units import are_logarithms, campaign_scale
 
 THOUSANDFOLD = 300.0
 """Factor to the median from which on a value seems to be in another unit."""
@@ -19,6 +21,15 @@ SPREADS = 6.0
 
 FEWEST_FOR_SCALE = 3
 """Values that it takes to know their scale."""
+
+FEWEST_FOR_RANGE = 8
+"""Values that it takes to know their range."""
+
+FAR_RANGES = 10.0
+"""How many times the range of all others from which on a value beyond them is worth a second look."""
+
+FAR_UNITS = 6.0
+"""The same of logarithms, in units: a millionfold, whatever the range is."""
 
 MILLIONFOLD = 1e6
 """Factor to the median from which on a value is not taken for one, unless others are as far away."""
@@ -131,6 +142,51 @@ def warn_of_scale(
             size = f"{factor:,.0f} times the usual value" if factor > 1 else f"1/{1 / factor:,.0f} of the usual value"
             message = f"is {size} ({middle:g}): is it in the unit of the campaign{unit}?"
             warnings.append(row.remark(message, repr(row.entry.value)))
+
+
+def warn_of_far_values(
+    sound: Sequence[Row], measurements: Sequence[Measurement], settings: Settings, source: str, warnings: list[Remark]
+) -> None:
+    """Values that lie so far outside all earlier ones that a sign or a decimal mark may have been lost.
+
+    Where values are logarithms, that is more than `FAR_UNITS` beyond the nearest end of the earlier ones, and else more
+    than `FAR_RANGES` times their range. Less is what a hit may do. Concentrations, and what is compared as logarithms,
+    span decades; of these `warn_of_scale` says what is too far. Limits are left out, as there.
+
+    Args:
+        sound: The entries, of one context.
+        measurements: Earlier ones, of the same.
+        settings: Of the campaign.
+        source: What messages call the table.
+        warnings: A remark is added to these where there are such values.
+    """
+    earlier = [row.value for row in measurements if row.value is not None and row.censored is None]
+    scale = campaign_scale(settings)
+    if len(earlier) < FEWEST_FOR_RANGE or settings.transform == "log10" or (scale and scale.exponent is not None):
+        return
+    low, high = min(earlier), max(earlier)
+    room = FAR_UNITS if are_logarithms(settings) else FAR_RANGES * (high - low)
+    far = [
+        row
+        for row in sound
+        if row.entry.censored is None
+        and row.entry.value is not None
+        and max(low - row.entry.value, row.entry.value - high) > room > 0
+    ]
+    if not far:
+        return
+    others = f"from all others, which lie between {low:g} and {high:g}"
+    if len(far) == 1:
+        row = far[0]
+        name = row.suggestion.name if row.suggestion is not None else row.entry.owned or row.entry.string or "STRING"
+        message = (
+            f"is far {others}: if it is a typing error, seqopt campaign correct {shlex.quote(name)} NUMBER mends it"
+        )
+        warnings.append(row.remark(message, f"{row.entry.value:g}"))
+        return
+    which = f" ({lines_of(far)})" if far[0].entry.line is not None else ""
+    message = f"{len(far)} values are far {others}{which}: seqopt campaign correct mends what is a typing error"
+    warnings.append(Remark(message, source))
 
 
 def warn_of_costs(

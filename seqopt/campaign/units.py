@@ -36,6 +36,8 @@ QUANTITIES = ("IC50", "EC50", "AC50", "XC50", "CC50", "GI50", "MIC", "Ki", "Kd",
 _LOG = "-log10 M"
 _LOG_OF = re.compile(r"[-\u2212\u2013]\s*log(?:_?10|\u2081\u2080)?\s*[(\[]?\s*([^()\[\]]+?)\s*[)\]]?", re.IGNORECASE)
 
+_LOGARITHM = re.compile(r"[-\u2212]?\s*(?:log(?:10|_10|[A-Z])?|lg)(?![A-Za-z0-9])")
+
 _LN10 = math.log(10)
 
 
@@ -160,6 +162,21 @@ def campaign_scale(settings: Settings) -> Scale | None:
     if settings.unit:
         return scale_of(settings.unit)
     return unit_of_column(settings.objective)
+
+
+def are_logarithms(settings: Settings) -> bool:
+    """Whether the values of a campaign are decadic logarithms, by their unit or their name.
+
+    Example:
+        >>> [are_logarithms(Settings(name)) for name in ("pIC50", "logP", "log10 titre", "logit", "yield")]
+        [True, True, True, False, False]
+        >>> are_logarithms(Settings("potency", unit="-log10 M")), are_logarithms(Settings("IC50", unit="nM"))
+        (True, False)
+    """
+    scales = [scale_of(settings.unit or ""), unit_of_column(settings.objective)]
+    if any(scale is not None and scale.exponent is None for scale in scales):
+        return True
+    return any(_LOGARITHM.match(text.strip()) for text in (settings.unit or "", settings.objective))
 
 
 def conversion_to(settings: Settings, unit: str) -> Conversion | None:

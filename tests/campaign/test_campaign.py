@@ -166,6 +166,24 @@ def test_a_single_value_far_off_is_told(campaign: Campaign, caplog: pytest.LogCa
     assert "'CCCCCCCCCBr' was never suggested" in caplog.messages[1]
 
 
+def test_a_single_value_without_its_decimal_mark_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "pool.csv"
+    path.write_text("string\n" + "\n".join("C" * number for number in range(1, 20)) + "\n")
+    with Campaign.create(tmp_path / "p.seqopt", path, objective="pIC50", unit="-log10 M", batch_size=10) as campaign:
+        batch = campaign.suggest()
+        for place, row in enumerate(batch[:8]):
+            campaign.record(row.name, 4.5 + place % 4)
+        campaign.record(batch[8].name, 9.9)
+        assert caplog.messages == []
+        campaign.record(batch[9].name, 64)
+        (message,) = caplog.messages
+        assert message == (
+            f"'64' is far from all others, which lie between 4.5 and 9.9: if it is a typing error, "
+            f"seqopt campaign correct {batch[9].name} NUMBER mends it"
+        )
+        assert campaign.correct(batch[9].name, 6.4).value == 6.4
+
+
 def test_a_name_is_a_name_however_it_is_typed(tmp_path: Path) -> None:
     path = tmp_path / "pool.csv"
     path.write_text("string\n" + "\n".join(["B-x1", "hello world", "b1-1", "zzz q!", "qq 12"]) + "\n")

@@ -398,6 +398,54 @@ def test_values_in_another_unit_are_noticed(store: CampaignStore) -> None:
     assert warnings("identifier,IC50\nB01-06,5000\n") == []
 
 
+@pytest.mark.parametrize(
+    ("facts", "values", "far", "near"),
+    [
+        (Settings("pIC50"), (4.5, 7.5), (640.0, 64.0, 74.0, 13.6, -1.6), (9.9, 13.4, 0.5)),
+        (Settings("potency", unit="-log10 M"), (6.0, 6.2), (64.0,), (8.5, 4.0)),
+        (Settings("yield", unit="%"), (20.0, 60.0), (1000.0, -400.0), (99.0, 400.0, 0.0)),
+        # All alike: the first that differs is no mistake.
+        (Settings("yield", unit="%"), (0.0, 0.0), (), (40.0,)),
+        (Settings("IC50", unit="nM"), (20.0, 60.0), (), (1000.0,)),
+        (Settings("titre", transform="log10"), (20.0, 60.0), (), (1000.0,)),
+    ],
+)
+def test_values_far_outside_all_earlier_ones_are_noticed(
+    tmp_path: Path,
+    facts: Settings,
+    values: tuple[float, float],
+    far: tuple[float, ...],
+    near: tuple[float, ...],
+) -> None:
+    def notes(text: str) -> list[str]:
+        path = tmp_path / "new.csv"
+        path.write_text(f"smiles,{facts.objective}\n{text}")
+        results = read_results(path, store, str.upper, history=True)
+        assert not results.problems
+        return [str(remark) for remark in results.warnings if " far from all others" in str(remark)]
+
+    with CampaignStore.create(tmp_path / "far.seqopt", facts) as store:
+        low, high = values
+        for number in range(7):
+            with store.transaction("record") as change:
+                change.add_measurements([NewMeasurement(f"K{number}", f"K{number}", (low, high)[number % 2])])
+        # Seven do not say what is usual.
+        assert [note for value in far for note in notes(f"xxx,{value}\n")] == []
+        with store.transaction("record") as change:
+            change.add_measurements([NewMeasurement("K7", "K7", high)])
+        for value in far:
+            (note,) = notes(f"xxx,{value}\n")
+            assert f"'{value:g}' is far from all others, which lie between {low:g} and {high:g}" in note
+            assert "seqopt campaign correct xxx NUMBER" in note
+        assert [note for value in near for note in notes(f"xxx,{value}\n")] == []
+        if len(far) > 1:
+            (note,) = notes(f"xxx,{far[0]}\nyyy,{(low + high) / 2}\nzzz,{far[1]}\n")
+            assert "2 values are far from all others" in note
+            assert "(lines 2, 4)" in note
+            # A limit says what an assay can resolve.
+            assert notes(f"xxx,>{far[0]}\n") == []
+
+
 def test_values_close_to_zero_are_no_mistakes_among_those_of_both_signs(store: CampaignStore) -> None:
     values = [-1.2, 1.1, -0.9, 1.0, -0.002, 0.8]
     rows = [f"{string},{value}\n" for string, value in zip(STRINGS, values, strict=True)]
