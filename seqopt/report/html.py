@@ -360,6 +360,7 @@ def _points(view: View) -> list[MapPoint]:
                 view.kind,
                 int(row.get("number", 0)),
                 structure,
+                str(row["censored"]) if measured else "",
             )
         )
     return points[::-1]

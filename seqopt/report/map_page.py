@@ -63,6 +63,7 @@ class MapPoint:
         kind: What it is, for its drawing: ``"molecule"``, ``"dna"``, ``"rna"`` or another.
         number: Of its evaluation, by which a page finds its row; 0 for none.
         structure: As `seqopt.report.structures` writes it; by default made from the string.
+        censored: ``"<"`` or ``">"`` where the value is a limit.
     """
 
     string: str
@@ -74,6 +75,7 @@ class MapPoint:
     kind: str = "text"
     number: int = 0
     structure: str | None = None
+    censored: str = ""
 
 
 def write_map_page(
@@ -198,7 +200,7 @@ def draw_map(
         data.append(
             [
                 *(x, y, shortened(printable(point.string), LONGEST_TEXT), structure),
-                "" if math.isnan(value) else printable(show(value)),
+                "" if math.isnan(value) else printable(point.censored + show(value)),
                 *(printable(point.label), point.number, list(GROUPS).index(point.group)),
             ]
         )

@@ -20,6 +20,14 @@ def points(count: int = 30) -> list[MapPoint]:
     ]
 
 
+def test_limits_keep_their_signs() -> None:
+    given = [
+        MapPoint("C" * i, float(i), 0.0, float(i), f"p{i}", "measured", censored=">" * (i == 3)) for i in (1, 2, 3)
+    ]
+    drawn = draw_map(given, value_label="activity")
+    assert {row[5]: row[4] for row in drawn.data} == {"p1": "1.00", "p2": "2.00", "p3": ">3.00"}
+
+
 def test_points_lie_as_their_coordinates_say() -> None:
     given = points()
     drawn = draw_map(given, value_label="activity")

@@ -83,6 +83,13 @@ def test_what_is_drawn_is_what_was_measured(molecule_rows: list[dict[str, Any]])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("evaluation", "activity (higher is better)")
 
 
+def test_the_best_keeps_the_sign_of_a_limit() -> None:
+    rows = {"string": list("abc"), "value": [1.0, 3.0, 9.0], "censored": ["", ">", "<"], "batch": [0, 0, 1]}
+    axes = Figure().subplots()
+    draw_progress(axes, tidy_evaluations(pd.DataFrame(rows)), direction="maximize", value_label="activity")
+    assert ">3.00" in [text.get_text() for text in axes.texts]
+
+
 def test_predictions_are_drawn_with_one_standard_deviation(molecule_rows: list[dict[str, Any]]) -> None:
     table = tidy_evaluations(pd.DataFrame(molecule_rows))
     axes = Figure().subplots()
