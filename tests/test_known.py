@@ -16,7 +16,7 @@ import seqopt
 from seqopt.api import SearchOptions
 from seqopt.campaign import CampaignStore, Settings
 from seqopt.campaign.known import digest_of, read_known
-from seqopt.campaign.runs import CAMPAIGN
+from seqopt.campaign.run_folders import CAMPAIGN
 from seqopt.errors import InputError, RunFolderError
 from seqopt.kernels import NgramKernel, OneHotKernel
 from seqopt.models import FullyBayesianGP

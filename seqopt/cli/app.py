@@ -406,6 +406,10 @@ def search(
     del debug  # read by seqopt.cli.main
     from seqopt.cli.running import Plan
 
+    variants = VariantOptions(parent, mutations, positions, letters, template, library)
+    products = reactions is not None or bool(reagents)
+    if not products:
+        variants.check(pool)  # before anything that a lead or filters need is loaded
     plan = Plan(
         initial=initial,
         batch=batch,
@@ -432,7 +436,7 @@ def search(
         "limits": given_limits(per_scaffold, max_similarity),
         **({} if (near := given_lead(lead, radius, lead_distance, lead_scale)) is None else {"near": near}),
     }
-    if reactions is not None or reagents:
+    if products:
         from seqopt.cli.reagents import run_reagents
 
         refuse_pool_options(context, pool)
@@ -474,7 +478,7 @@ def search(
         },
         tokenizer=None if tokenizer == "auto" else tokenizer,
         out=out,
-        variants=VariantOptions(parent, mutations, positions, letters, template, library),
+        variants=variants,
         choosing=choosing,
     )
 

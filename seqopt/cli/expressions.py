@@ -68,7 +68,7 @@ def run_expressions(
     every = constant is None or (plan.resume and _begun_with_every_formula(folder))
     space = formula_space(grammar, min_length, max_length, variables, constant, every=every)
     check_plan(plan)
-    from seqopt.campaign.runs import check_folder
+    from seqopt.campaign.run_folders import check_folder
     from seqopt.report.exports import EXPRESSIONS_CSV, write_expressions
 
     check_folder(folder, plan.resume)
@@ -158,8 +158,8 @@ def _advise(front: Sequence[Mapping[Any, Any]]) -> None:
 
 def _begun_with_every_formula(folder: Path) -> bool:
     """Whether a run that is resumed was begun when formulas with constants were searched however they are written."""
+    from seqopt.campaign.run_folders import CAMPAIGN
     from seqopt.campaign.run_settings import RUN
-    from seqopt.campaign.runs import CAMPAIGN
     from seqopt.campaign.store import CampaignStore
 
     if not CampaignStore.begun(folder / CAMPAIGN):

@@ -121,7 +121,7 @@ def run_genes(
         )
     if partitions is not None and plan.surrogate != "auto":
         raise InputError(f"--partitions is for the default surrogate: leave it out with --surrogate {plan.surrogate}")
-    from seqopt.campaign.runs import CAMPAIGN, check_folder, holds_something
+    from seqopt.campaign.run_folders import CAMPAIGN, check_folder, holds_something
     from seqopt.report.exports import BEST_CSV, BEST_FASTA, GENES_CSV, GENES_FASTA, GENES_GENBANK, write_best_genes
 
     begun = {task.folder for task in tasks if plan.resume and holds_something(task.folder)}

@@ -61,7 +61,7 @@ def run_reagents(
     choosing: dict[str, Any],
 ) -> None:
     """Search the products, and say what is happening; see ``seqopt search --help``."""
-    from seqopt.campaign.runs import check_folder
+    from seqopt.campaign.run_folders import check_folder
     from seqopt.filters.conditions import checked
     from seqopt.filters.filtering import check_filters, narrow
     from seqopt.objectives import resolve_objective

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
+from seqopt.campaign.run_folders import check_folder
 from seqopt.cli.clusters import check_scheduler, connected_to, on_disk_for
 from seqopt.cli.large import (
     check_large,
@@ -69,14 +70,7 @@ def run_search(
     informed: Informed,
 ) -> None:
     """Read the pool, search it, and say what is happening; see ``seqopt search --help``."""
-    if source is None or variants.are_searched:
-        if source is not None:
-            raise InputError(f"give a list of candidates, {source}, or variants, {variants.named}: not both")
-        if not variants.are_searched:
-            raise InputError(
-                "say what to search: a file of candidates, or variants: of a parent (--parent with --mutations), of a "
-                "--template, or of a --library; or products, of --reactions FILE with --reagents FOLDER"
-            )
+    if source is None:
         idle = {
             "--column": column is not None,
             "--standardize": standardize,
@@ -111,16 +105,15 @@ def run_search(
     show_notes()
     objective_spec = objective_spec.strip()
     values_column = column_of(objective_spec)
-    # An objective that cannot be loaded, or a folder that is taken, is said before a large pool is read.
-    objective = None if values_column else resolve_objective(objective_spec)
+    # A folder that is taken, or an objective that cannot be loaded, is said before a large pool is read.
     folder = out if out is not None else default_folder(Path(source).name.split(".")[0], objective_spec)
-    from seqopt.campaign.runs import check_folder
+    check_folder(folder, plan.resume)
+    objective = None if values_column else resolve_objective(objective_spec)
     from seqopt.filters.conditions import checked
     from seqopt.filters.filtering import check_columns
     from seqopt.spaces import as_space
     from seqopt.strategies.designs import check_design
 
-    check_folder(folder, plan.resume)
     ways = _fidelities(fidelities, objective_spec, target_cost, plan)
     _check_strings(source, kind, objective)
     informed.check(

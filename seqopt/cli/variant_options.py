@@ -110,6 +110,23 @@ class VariantOptions:
         }
         return next((name for name, value in given.items() if value is not None), None)
 
+    def check(self, source: str | None) -> None:
+        """Refuse what does not say what to search: a list of candidates or variants.
+
+        Args:
+            source: The list.
+
+        Raises:
+            InputError: For neither of them, or both.
+        """
+        if source is not None and self.are_searched:
+            raise InputError(f"give a list of candidates, {source}, or variants, {self.named}: not both")
+        if source is None and not self.are_searched:
+            raise InputError(
+                "say what to search: a file of candidates, or variants: of a parent (--parent with --mutations), of a "
+                "--template, or of a --library; or products, of --reactions FILE with --reagents FOLDER"
+            )
+
     def sequence(self) -> str | None:
         """The parent; read from its file where it is one.
 

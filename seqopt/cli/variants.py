@@ -65,7 +65,7 @@ def run_variants(
         )
     source = Path(variants.parent).stem if variants.parent and Path(variants.parent).suffix else FOLDER
     folder = out if out is not None else default_folder(source, objective_spec)
-    from seqopt.campaign.runs import check_folder
+    from seqopt.campaign.run_folders import check_folder
     from seqopt.data import resolve_transform
     from seqopt.strategies.designs import check_design
 

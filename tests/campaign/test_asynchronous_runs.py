@@ -15,7 +15,7 @@ import pytest
 import seqopt
 from seqopt import Result
 from seqopt.campaign import CampaignStore
-from seqopt.campaign.runs import CAMPAIGN
+from seqopt.campaign.run_folders import CAMPAIGN
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
 from seqopt.scorers import GaussianScoring, Scoring
 from seqopt.search import PoolSearch, Proposal

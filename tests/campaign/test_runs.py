@@ -20,7 +20,7 @@ from gpytorch.priors import NormalPrior
 import seqopt
 from seqopt.acquisition import GIBBON
 from seqopt.campaign import Campaign, CampaignError, CampaignStore, Measurement, NewMeasurement
-from seqopt.campaign.runs import CAMPAIGN
+from seqopt.campaign.run_folders import CAMPAIGN
 from seqopt.errors import InputError, ObjectiveError, RunFolderError
 from seqopt.filters import Pattern
 from seqopt.kernels import NgramKernel, SubsequenceKernel

@@ -14,7 +14,7 @@ import pytest
 
 import seqopt
 from seqopt.campaign import Campaign, CampaignError, CampaignStore
-from seqopt.campaign.runs import CAMPAIGN
+from seqopt.campaign.run_folders import CAMPAIGN
 from seqopt.campaign.summary import render, summarize
 from seqopt.data import Contexts, Outcome, Query
 from seqopt.data.transforms import Log10

@@ -40,12 +40,18 @@ def campaign(tmp_path: Path) -> Path:
 
 
 def loaded(campaign: Path, *command: str) -> set[str]:
-    """Packages that a command loads."""
-    line = [sys.executable, "-c", CODE, "campaign", *command, "--campaign", str(campaign)]
+    """Packages that a command for a campaign loads."""
+    status, packages, said = ran("campaign", *command, "--campaign", str(campaign))
+    assert status == 0, said
+    return packages
+
+
+def ran(*command: str) -> tuple[int, set[str], str]:
+    """How a command ended, the packages that it loaded, and what it said."""
+    line = [sys.executable, "-c", CODE, *command]
     done = subprocess.run(line, check=True, capture_output=True, encoding="utf-8")
     status, packages = json.loads(done.stdout.rstrip().rpartition("\n")[2])
-    assert status == 0, done.stdout + done.stderr
-    return set(packages)
+    return status, set(packages), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("command", [["status"], ["history"]])
@@ -61,3 +67,16 @@ def test_recording_loads_chemistry_only_and_reads_no_library(campaign: Path, tmp
     assert not loaded(campaign, "record", str(table)) & MODELS
     with CampaignStore.open(campaign) as store:
         assert store.counts().values == 5
+
+
+def test_a_search_that_cannot_begin_is_refused_before_models_are_loaded(tmp_path: Path) -> None:
+    status, packages, said = ran("search", "--lead", "CCO", "--radius", "0.5", "-o", "qed")
+    assert (status, "say what to search" in said) == (2, True)
+    assert not packages & (MODELS | {"rdkit"})
+    pool, taken = tmp_path / "pool.csv", tmp_path / "taken"
+    pool.write_text("smiles\nCCO\nCCN\n")
+    taken.mkdir()
+    (taken / "evaluations.csv").write_text("string,value\n")
+    status, packages, said = ran("search", str(pool), "-o", "qed", "--out", str(taken))
+    assert (status, "which a run would overwrite" in said) == (2, True)
+    assert not packages & {"torch", "gpytorch", "botorch", "pandas", "rdkit"}
