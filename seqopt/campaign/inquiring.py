@@ -112,7 +112,9 @@ class Inquiring:
     def predict_file(self, path: str | os.PathLike[str], *, column: str | None = None) -> PredictedStrings:
         """What is predicted of the strings of a file; of equal ones the first is taken.
 
-        What of the file cannot be used is left out, and logged as a warning with its line.
+        The table of the predictions (`seqopt.campaign.inquiry.PredictedStrings.to_pandas`) has the other columns of the
+        file, too, such as names and notes. What of the file cannot be used is left out, and logged as a warning with
+        its line.
 
         Args:
             path: A file as `seqopt.datasets.read_pool` takes.
@@ -124,12 +126,12 @@ class Inquiring:
         """
         from seqopt.campaign.inquiry import PredictedStrings, predict, read_strings
 
-        strings, keys, left_out = read_strings(path, column, self.store.settings, self.space, self._naming.key)
-        for text in (*left_out, self._naming.describe_left_out(strings)):
+        found = read_strings(path, column, self.store.settings, self.space, self._naming.key)
+        for text in (*found.left_out, self._naming.describe_left_out(found.strings)):
             if text:
                 logger.warning("%s", text)
-        rows = self._identified(predict(self.session().optimizer, strings, keys))
-        return PredictedStrings(rows, self.store.settings)
+        rows = self._identified(predict(self.session().optimizer, found.strings, found.keys))
+        return PredictedStrings(rows, self.store.settings, found.beside)
 
     def rank(self, n: int | None = 20, *, by: Criterion = "mean") -> PredictedStrings:
         """The best candidates that have no result yet and pass the `filters`, the best first.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from seqopt.campaign.rows import Censoring
+    from seqopt.datasets import Pool
     from seqopt.models import Contributions
     from seqopt.optimizer import Optimizer
     from seqopt.spaces import Space
@@ -149,19 +150,26 @@ class PredictedStrings(Tabulated, list[Predicted]):
     Args:
         rows: The predictions.
         settings: Of the campaign.
+        beside: Further columns of the file that the strings are from: by name, a cell for each row.
 
     Attributes:
         settings: As given.
+        beside: As given.
     """
 
-    def __init__(self, rows: Sequence[Predicted], settings: Settings) -> None:
+    def __init__(
+        self, rows: Sequence[Predicted], settings: Settings, beside: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         super().__init__(rows)
         self.settings = settings
+        self.beside = dict(beside or {})
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``.
 
-        Where results are yes or no, predictions are called as in batches, ``chance_of_hit`` and so on.
+        Where results are yes or no, predictions are called as in batches, ``chance_of_hit`` and so on. Columns of a
+        file stand behind those of the predictions, as they are written there; one of the same name is called
+        ``"predicted (file)"`` and so on.
         """
         import pandas as pd
 
@@ -173,7 +181,10 @@ class PredictedStrings(Tabulated, list[Predicted]):
         if self.settings.yes_no:
             # No well says more of a chance than that is, and no hit is better than another.
             idle += ["true_low", "true_high", "chance_to_beat_best"]
-        return table.drop(columns=idle).rename(columns=CHANCES if self.settings.yes_no else {})
+        table = table.drop(columns=idle).rename(columns=CHANCES if self.settings.yes_no else {})
+        for name, cells in self.beside.items():
+            table[f"{name} (file)" if name in table else name] = cells
+        return table
 
 
 @dataclass(frozen=True)
@@ -201,10 +212,26 @@ class Explanation(Shown):
     settings: Settings
 
 
+class FileStrings(NamedTuple):
+    """The strings of a file.
+
+    Attributes:
+        strings: As they are written.
+        keys: Their identities, all different.
+        beside: The other columns of the file, by name, as they are written; a cell for each string.
+        left_out: What of the file was left out, with its lines.
+    """
+
+    strings: list[str]
+    keys: list[str]
+    beside: dict[str, list[str]]
+    left_out: list[str]
+
+
 def read_strings(
     path: str | os.PathLike[str], column: str | None, settings: Settings, space: Space, key: Callable[[str], str]
-) -> tuple[list[str], list[str], list[str]]:
-    """The strings of a file, their keys, and what of it is left out, with its lines.
+) -> FileStrings:
+    """The strings of a file, with its other columns.
 
     Args:
         path: The file.
@@ -224,10 +251,10 @@ def read_strings(
     found = read_pool(path, column=column, kind=kind, standardize=standardize)
     left_out = found.summary().splitlines()[1:]
     if isinstance(space, PoolSpace):
-        return list(found.strings), list(found.keys), left_out
+        return FileStrings(list(found.strings), list(found.keys), _beside(path, found, found.lines.tolist()), left_out)
     strings: list[str] = []
     lines: dict[str, int] = {}
-    for string, line in zip(found.strings, found.lines, strict=True):
+    for string, line in zip(found.strings, found.lines.tolist(), strict=True):
         try:
             own = key(string)
         except InputError as error:
@@ -240,7 +267,24 @@ def read_strings(
         strings.append(string)
     if not strings:
         raise InputError(f"{path} holds no string that can be searched here; {left_out[-1]}")
-    return strings, list(lines), left_out
+    return FileStrings(strings, list(lines), _beside(path, found, list(lines.values())), left_out)
+
+
+def _beside(path: str | os.PathLike[str], found: Pool, lines: Sequence[int]) -> dict[str, list[str]]:
+    """The columns of a file but that of the strings, at some of its lines."""
+    from seqopt.datasets.sheets import plain_name
+    from seqopt.datasets.tables import read_table
+
+    strings = found.column or "string"
+    table = read_table(path, expected={plain_name(strings)})
+    places = {line: place for place, line in enumerate(table.lines.tolist())}
+    if not all(line in places for line in lines):
+        return {}  # it has been written anew meanwhile
+    return {
+        name: [cells[places[line]] for line in lines]
+        for name, cells in table.columns.items()
+        if name != strings and name
+    }
 
 
 def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -> list[Predicted]:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rdkit import Chem
 from rdkit.Chem import Descriptors
@@ -15,6 +16,7 @@ import seqopt.models.gaussian
 from seqopt.campaign import Campaign, NewSuggestion, read_sheet
 from seqopt.campaign.summary import summarize
 from seqopt.data import Log10
+from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import InputError, ModelError
 from seqopt.filters import PropertyRange
 from seqopt.spaces import CodonSpace, StringSpace
@@ -118,6 +120,26 @@ def test_a_file_is_predicted_but_for_what_cannot_be_read(
     assert found == campaign.predict(["CCCO", "CCCCCCCCCN"])
 
 
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "smi"])
+def test_predictions_of_a_file_have_its_other_columns(campaign: Campaign, tmp_path: Path, ending: str) -> None:
+    ideas = tmp_path / f"ideas.{ending}"
+    if ending == "smi":
+        ideas.write_text("CCCO first\nC( bad\nCCCCCCCCCN last\n")
+    else:
+        header, rows = (
+            ["Name", "predicted", "smiles"],
+            [["first", "6,5", "CCCO"], ["bad", "", "C("], ["last", "=1", "CCCCCCCCCN"]],
+        )
+        write_sheet(ideas, header, rows)
+    table = campaign.predict_file(ideas).to_pandas()
+    assert table["string"].tolist() == ["CCCO", "CCCCCCCCCN"]
+    assert table["name" if ending == "smi" else "Name"].tolist() == ["first", "last"]
+    if ending != "smi":
+        assert table["predicted (file)"].tolist() == ["6,5", "=1"]
+        assert table.columns.tolist()[-2:] == ["Name", "predicted (file)"]
+        assert pd.api.types.is_numeric_dtype(table["predicted"])
+
+
 def test_a_file_of_genes_may_be_written_in_rna(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Campaign.create(tmp_path / "genes.seqopt", CodonSpace("MKVLA"), objective="y", batch_size=6) as campaign:
         for suggestion in campaign.suggest():
@@ -126,6 +148,7 @@ def test_a_file_of_genes_may_be_written_in_rna(tmp_path: Path, caplog: pytest.Lo
         ideas.write_text("name,gene\na,AUGAAAGUUCUUGCU\nb,atgaaggttcttgct\nc,ATGAAAGTTCTTGCT\nd,ATGAAAGTTCTTGGT\n")
         found = campaign.predict_file(ideas)
         assert [row.string for row in found] == ["AUGAAAGUUCUUGCU", "atgaaggttcttgct"]
+        assert found.to_pandas()["name"].tolist() == ["a", "b"]
         assert found == campaign.predict(["AUGAAAGUUCUUGCU", "atgaaggttcttgct"])
     assert "line 4 is left out: it is line 2 once more" in caplog.text
     assert "line 5 is left out" in caplog.text
