@@ -19,6 +19,7 @@ from seqopt.data import Log10
 from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import InputError, ModelError
 from seqopt.filters import PropertyRange
+from seqopt.models import value_std
 from seqopt.spaces import CodonSpace, StringSpace
 
 TAILS = ["O", "N", "Cl", "Br", "C(=O)O", "C#N", "C(F)(F)F", "OC", "NC(C)=O", "S"]
@@ -56,7 +57,10 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_predictions_are_those_of_the_posterior_in_the_users_units(campaign: Campaign) -> None:
     optimizer = campaign.optimizer()
-    mean, std = optimizer.fitted.predict([Chem.CanonSmiles("CCCCCCCCCCO"), "CCO"])
+    keys = [Chem.CanonSmiles("CCCCCCCCCCO"), "CCO"]
+    mean, std = optimizer.fitted.predict(keys)
+    # Parameters are averaged over, as they are for measurements.
+    std = value_std(optimizer.fitted, keys, std)
     found = campaign.predict(["OCCCCCCCCCC", "CCO"])
     measured = {row.key: row.value for row in campaign.store.measurements()}
     for row, centre, spread in zip(found, mean, std, strict=True):
