@@ -341,7 +341,7 @@ def _read(
         string_column=string_column,
         replicates=replicates,
         history=True,
-        decimal_comma=usual and sheet.separator != "," if decimal_comma is None else decimal_comma,
+        decimal_comma=usual and sheet.may_have_commas if decimal_comma is None else decimal_comma,
         force=True,
         by_option=True,
     )

@@ -64,7 +64,7 @@ def read_known(
         source = IN_MEMORY
         sheet = _mapped(known) if isinstance(known, Mapping) else _tabulated(known)
     if decimal_comma is None:
-        decimal_comma = usual and sheet.separator != ","
+        decimal_comma = usual and sheet.may_have_commas
     results = results_of_sheet(
         sheet, source, settings, identify, replicates=True, history=True, decimal_comma=decimal_comma
     )

@@ -113,7 +113,7 @@ def read_results(
     with store.reading():
         suggestions, measurements = store.suggestions(undone=True), store.measurements()
     if decimal_comma is None:
-        decimal_comma = usual and sheet.separator != ","
+        decimal_comma = usual and sheet.may_have_commas
     results = results_of_sheet(
         sheet,
         sheet.source,

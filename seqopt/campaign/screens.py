@@ -236,7 +236,7 @@ def _sheet(
     usual = bool((settings.pool or {}).get("decimal_comma"))
     expected = expected_names(settings, value_column, string_column)
     sheet = read_sheet(file, expected=expected, decimal_comma=usual if decimal_comma is None else decimal_comma)
-    return sheet, usual and sheet.separator != "," if decimal_comma is None else decimal_comma
+    return sheet, usual and sheet.may_have_commas if decimal_comma is None else decimal_comma
 
 
 def _values(

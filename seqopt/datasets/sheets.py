@@ -91,6 +91,11 @@ class Sheet:
     source: str = ""
     unread: tuple[tuple[int, str, str], ...] = ()
 
+    @property
+    def may_have_commas(self) -> bool:
+        """Whether its numbers may have decimal commas; not where commas separate cells, nor in structure-data files."""
+        return self.separator != "," and self.encoding != "sdf"
+
 
 def check_format(path: str | os.PathLike[str]) -> None:
     """Refuse the name of a file that no program would read as a table of text.
