@@ -233,6 +233,10 @@ class Header:
             other = "" if "value" not in self.wanted["value"] else " or 'value'"
             near = self._near(plain, header)
             wrong.append(f"there is no column of values: expected {self.value_name!r}{unit}{other}{near}")
+        if len(found.get("predicted", ())) > 1:
+            # Tables of runs have the mean beside the central prediction.
+            central = [match for match in found["predicted"] if plain_name(match[1]) == _NAMES["predicted"][0]]
+            found["predicted"] = central or found["predicted"]
         for role, matches in found.items():
             if role != "value" and len(matches) > 1:
                 called = " and ".join(repr(name) for _, name in matches)

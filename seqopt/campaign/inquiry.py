@@ -17,6 +17,7 @@ from seqopt.campaign.reasons import compared_keys, found_reasons, measured_value
 from seqopt.campaign.rows import Settings
 from seqopt.data import shown_number, told_answer
 from seqopt.data.transforms import LearnedTransform
+from seqopt.datasets.sheets import Cell, plain_name
 from seqopt.errors import InputError, ModelError
 from seqopt.models import ExplainedSurrogate, PoolSurrogate, contributions_of
 from seqopt.spaces import PoolSpace
@@ -150,7 +151,8 @@ class PredictedStrings(Tabulated, list[Predicted]):
     Args:
         rows: The predictions.
         settings: Of the campaign.
-        beside: Further columns of the file that the strings are from: by name, a cell for each row.
+        beside: Further columns of the file that the strings are from: by name, a cell for each row. Those of a workbook
+            that hold nothing but numbers are numbers.
 
     Attributes:
         settings: As given.
@@ -158,7 +160,7 @@ class PredictedStrings(Tabulated, list[Predicted]):
     """
 
     def __init__(
-        self, rows: Sequence[Predicted], settings: Settings, beside: Mapping[str, Sequence[str]] | None = None
+        self, rows: Sequence[Predicted], settings: Settings, beside: Mapping[str, Sequence[Cell]] | None = None
     ) -> None:
         super().__init__(rows)
         self.settings = settings
@@ -183,7 +185,8 @@ class PredictedStrings(Tabulated, list[Predicted]):
             idle += ["true_low", "true_high", "chance_to_beat_best"]
         table = table.drop(columns=idle).rename(columns=CHANCES if self.settings.yes_no else {})
         for name, cells in self.beside.items():
-            table[f"{name} (file)" if name in table else name] = cells
+            taken = {plain_name(str(column)) for column in table.columns}
+            table[f"{name} (file)" if plain_name(name) in taken else name] = pd.Series(list(cells), index=table.index)
         return table
 
 
@@ -224,7 +227,7 @@ class FileStrings(NamedTuple):
 
     strings: list[str]
     keys: list[str]
-    beside: dict[str, list[str]]
+    beside: dict[str, Sequence[Cell]]
     left_out: list[str]
 
 
@@ -270,9 +273,8 @@ def read_strings(
     return FileStrings(strings, list(lines), _beside(path, found, list(lines.values())), left_out)
 
 
-def _beside(path: str | os.PathLike[str], found: Pool, lines: Sequence[int]) -> dict[str, list[str]]:
+def _beside(path: str | os.PathLike[str], found: Pool, lines: Sequence[int]) -> dict[str, Sequence[Cell]]:
     """The columns of a file but that of the strings, at some of its lines."""
-    from seqopt.datasets.sheets import plain_name
     from seqopt.datasets.tables import read_table
 
     strings = found.column or "string"
@@ -280,11 +282,14 @@ def _beside(path: str | os.PathLike[str], found: Pool, lines: Sequence[int]) -> 
     places = {line: place for place, line in enumerate(table.lines.tolist())}
     if not all(line in places for line in lines):
         return {}  # it has been written anew meanwhile
-    return {
-        name: [cells[places[line]] for line in lines]
-        for name, cells in table.columns.items()
-        if name != strings and name
-    }
+    named = {name: cells for name, cells in table.columns.items() if name not in ("", strings)}
+    written = {name: [cells[places[line]] for line in lines] for name, cells in named.items()}
+    if table.format not in ("xlsx", "parquet", "sdf"):
+        return dict(written)
+    # In a file of text numbers are as its owner writes them; here they are numbers, and written as the library's are.
+    from seqopt.datasets.workbooks import as_numbers
+
+    return {name: as_numbers(cells) for name, cells in written.items()}
 
 
 def predict(optimizer: Optimizer, strings: Sequence[str], keys: Sequence[str]) -> list[Predicted]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,13 +171,20 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, 
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
-            "or start a new run in another folder (--out), which can be given the values of this one (--known "
-            f"{folder / 'evaluations.csv'})"
+            f"or start a new run in another folder (--out){_taking_values(folder, old, new)}"
         )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
     if newer:
         logger.warning("the run was begun with other versions (%s): what follows may differ slightly", "; ".join(newer))
+
+
+def _taking_values(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """How a new run takes the values of this one; empty where they are of something else."""
+    same = ("objective", "unit")
+    if any(old.get(name) != new.get(name) for name in same):
+        return ""
+    return f", which can be given the values of this one (--known {shlex.quote(str(folder / 'evaluations.csv'))})"
 
 
 def _without_surrogate(settings: Mapping[str, Any]) -> dict[str, Any]:

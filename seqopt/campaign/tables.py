@@ -57,6 +57,9 @@ BEATS = "chance_to_beat_best"
 _ABOUT = ("key", "source", "line", "command", "recorded")
 """Columns of an export that say where a result came from."""
 
+_OF_RUNS = ("number", "key", "batch", "predicted_mean", "predicted_std", "acquisition", "seconds", "error")
+"""Further columns of the evaluations of a run."""
+
 _FILLED_IN = ("value", HITS, WELLS, "standard_error", "failure", "status", "replicate")
 """Roles of columns that are filled in; those of further values, too."""
 
@@ -277,12 +280,15 @@ def not_written(names: Iterable[str], others: Iterable[str] = ()) -> list[str]:
     Example:
         >>> not_written(["why", "predicted (suggestion)", "line", "price", "sd"], ["price"])
         ['line', 'sd']
+        >>> not_written(["number", "key", "predicted_mean", "acquisition"]), not_written(["number"])
+        ([], ['number'])
     """
     given = list(names)
     known = _WRITTEN | set(map(plain_name, others))
     plain = [plain_name(name) for name in given]
     # These names are common, a line may be one of cells; what an export always holds tells.
     known |= set(_ABOUT) if {"key", "command", "recorded"} <= {_TOLD_APART.sub("", name) for name in plain} else set()
+    known |= set(_OF_RUNS) if {"key", "predicted_mean", "acquisition"} <= set(plain) else set()
     return [
         name for name, of in zip(given, plain, strict=True) if of not in known and _TOLD_APART.sub("", of) not in known
     ]

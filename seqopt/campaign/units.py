@@ -25,6 +25,7 @@ from typing import Any
 
 from seqopt.campaign.entries import ResultEntry
 from seqopt.campaign.rows import Settings
+from seqopt.datasets.sheets import plain_name
 from seqopt.errors import InputError
 
 _MOLAR = {"M": 0, "mM": -3, "uM": -6, "nM": -9, "pM": -12, "fM": -15}
@@ -234,15 +235,19 @@ def unit_of_column(name: str) -> Scale | None:
     Example:
         >>> unit_of_column("IC50 (nM)").name, unit_of_column("Ki_uM").name, unit_of_column("pIC50").name
         ('nM', 'uM', 'pIC50')
+        >>> unit_of_column("potency -log10(M)").name, unit_of_column("potency (-log10 M)").name
+        ('-log10 M', '-log10 M')
         >>> unit_of_column("IC50")
     """
+    words = re.split(r"[\s_]+", name.strip())
+    # The brackets of -log10(M) hold the unit of what the logarithm is of.
+    for last in (" ".join(words[-2:]), words[-1]):
+        if scale := scale_of(last):
+            return scale
     bracketed = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", name)
     if bracketed and (scale := scale_of(bracketed[1])):
         return scale
-    words = re.split(r"[\s_]+", name.strip())
-    if len(words) > 1 and (scale := scale_of(" ".join(words[-2:]))):  # -log10 M
-        return scale
-    return scale_of(words[-1]) or (scale if (scale := scale_of(words[0])) and scale.exponent is None else None)
+    return scale if (scale := scale_of(words[0])) and scale.exponent is None else None
 
 
 def value_names(settings: Settings, unit: str | None) -> list[str]:
@@ -291,7 +296,11 @@ def way_out(settings: Settings, column: str) -> str:
         conversion_to(settings, said)
     except InputError:
         return ""
-    return f"--unit {shlex.quote(said)} (unit={said!r}) converts it"
+    names = {plain_name(name) for name in value_names(settings, said)}
+    if plain_name(column) in names:
+        return f"--unit {shlex.quote(said)} (unit={said!r}) converts it"
+    options = f"--unit {shlex.quote(said)} --column {shlex.quote(column)}"
+    return f"{options} (unit={said!r}, value_column={column!r}) converts it"
 
 
 def _quantity_named(objective: str) -> str | None:

@@ -72,12 +72,12 @@ def run_reagents(
     show_notes()
     if objective_spec.strip().startswith("column:"):
         raise InputError("products have no columns: give a built-in score or a Python function as --objective")
-    objective = resolve_objective(objective_spec.strip())
-    if not objective.applies_to("molecule"):
-        raise InputError(f"the objective {objective.name} is for {objective.strings}, not for molecules")
     name = reactions.name.split(".")[0] if reactions is not None else "reactions"
     folder = out if out is not None else default_folder(name, objective_spec)
     check_folder(folder, plan.resume)
+    objective = resolve_objective(objective_spec.strip())
+    if not objective.applies_to("molecule"):
+        raise InputError(f"the objective {objective.name} is for {objective.strings}, not for molecules")
     check_free(folder, (ROUTES_CSV,), plan.resume)
     check_plan(plan)
     check_design(choosing["design"])

@@ -56,6 +56,11 @@ def run_variants(
     objective_spec = objective_spec.strip()
     if objective_spec.startswith("column:"):
         raise InputError(f"-o {objective_spec} is of a list of candidates, and variants are made: give a score")
+    source = Path(variants.parent).stem if variants.parent and Path(variants.parent).suffix else FOLDER
+    folder = out if out is not None else default_folder(source, objective_spec)
+    from seqopt.campaign.run_folders import check_folder
+
+    check_folder(folder, plan.resume)
     objective = resolve_objective(objective_spec)
     space: Any = variants.space(kind)
     if not objective.applies_to(space.kind):
@@ -63,13 +68,9 @@ def run_variants(
             f"the objective {objective.name} is for {objective.strings}, but the variants are of kind "
             f"{space.kind!r}: choose another objective, or say --kind"
         )
-    source = Path(variants.parent).stem if variants.parent and Path(variants.parent).suffix else FOLDER
-    folder = out if out is not None else default_folder(source, objective_spec)
-    from seqopt.campaign.run_folders import check_folder
     from seqopt.data import resolve_transform
     from seqopt.strategies.designs import check_design
 
-    check_folder(folder, plan.resume)
     check_plan(plan)
     check_design(choosing["design"])
     resolve_transform(transform)

@@ -3,7 +3,7 @@
 from seqopt.models import pathwise  # noqa: F401  # BoTorch's draws of functions find the sub-sequence kernel
 from seqopt.models.averaging import averaged
 from seqopt.models.binomial_gp import BinomialGP
-from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std, value_std
+from seqopt.models.conditioned import BlockwisePosterior, GaussianProcess, in_units_of, measurement_std
 from seqopt.models.contexts_posterior import ContextsPosterior
 from seqopt.models.contributions import Contributions, contributions_of
 from seqopt.models.distance_mean import DistanceMean, with_mean
@@ -110,6 +110,5 @@ __all__ = [
     "resolve_surrogate",
     "unlearnable",
     "unsupported",
-    "value_std",
     "with_mean",
 ]

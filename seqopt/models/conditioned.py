@@ -381,7 +381,9 @@ def measurement_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLik
     """Standard deviation of a measurement, noise included, about what any surrogate predicts of each string.
 
     Args:
-        surrogate: Fitted. Of one that says nothing of noise, it is that of the prediction.
+        surrogate: Fitted. Of one that says nothing of noise, it is that of the prediction. What one says of
+            measurements (`seqopt.models.MeasurementSurrogate`) counts as far as it is more than the prediction and the
+            noise at the fitted parameters: a measurement is less certain than the true value.
         strings: N strings.
         std: Noiseless standard deviation of the prediction at each, N.
 
@@ -390,25 +392,10 @@ def measurement_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLik
     """
     known = np.asarray(std, dtype=np.float64)
     if isinstance(surrogate, MeasurementSurrogate):
-        return np.asarray(surrogate.measurement_std(strings), dtype=np.float64)
+        least = np.hypot(known, getattr(surrogate, "noise_std", 0.0))
+        return np.maximum(np.asarray(surrogate.measurement_std(strings), dtype=np.float64), least)
     if not isinstance(surrogate, StringSurrogate) or not len(strings):
         return known
     noise = BlockwisePosterior(surrogate.conditioned(), strings).moments.residual_variance
     mean = noise.reshape(-1, len(strings)).mean(0).numpy()
     return np.hypot(known, np.asarray(surrogate.untransform(np.zeros_like(mean), mean)[1], dtype=np.float64))
-
-
-def value_std(surrogate: object, strings: Sequence[str], std: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Standard deviation of the true value about what any surrogate predicts of each string, beside `measurement_std`.
-
-    Args:
-        surrogate: Fitted.
-        strings: N strings.
-        std: Noiseless standard deviation of the prediction at each, N: the answer, unless the surrogate's measurements
-            count more than its predictions do (`seqopt.models.StringGP.value_std`).
-
-    Returns:
-        N, in the values' units.
-    """
-    found = surrogate.value_std(strings) if hasattr(surrogate, "value_std") else std
-    return np.asarray(found, dtype=np.float64)

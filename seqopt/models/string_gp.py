@@ -382,54 +382,34 @@ class StringGP(GaussianSurrogate, Configurable):
         Raises:
             ModelError: Before the first fit.
         """
-        if self._averages():
-            return self._averaged_std(strings, noisy=True)
-        if any(isinstance(item, Query) for item in strings):
-            outcome = self.conditioned().at(strings).moments.outcome_variance[0]
-            return self.untransform_outcomes(strings, 0.0, outcome.numpy())[1]
-        std, unit = self.predict(cast("Sequence[str]", strings))[1], self.units[1]
-        found: npt.NDArray[np.floating] = np.sqrt(std**2 + unit**2 * float(self.fitted.noise_variance[0]))
-        return found
-
-    def value_std(self, strings: Sequence[Item]) -> npt.NDArray[np.floating]:
-        """Standard deviation of the true value about the predicted mean of each string, `measurement_std` less noise.
-
-        That of `predict` holds at the fitted parameters, and may be wider than a measurement is by `measurement_std`:
-        the two must not be compared.
-
-        Args:
-            strings: N strings, or queries.
-
-        Returns:
-            N, in the values' units; of queries, in those in which each is measured.
-
-        Raises:
-            ModelError: Before the first fit.
-        """
-        if self._averages():
-            return self._averaged_std(strings, noisy=False)
-        return np.asarray(self.predict(cast("Sequence[str]", strings))[1])
-
-    def _averages(self) -> bool:
-        """Whether intervals count that parameters are uncertain."""
-        exact = self.fitted.of_exact()
-        return len(self.fitted.keys) <= AVERAGED and exact is not None and len(exact.keys) >= 2
-
-    def _averaged_std(self, strings: Sequence[Item], noisy: bool) -> npt.NDArray[np.floating]:
         state = self.fitted
         exact = state.of_exact()
-        assert exact is not None
+        if len(state.keys) > AVERAGED or exact is None or len(exact.keys) < 2:
+            if any(isinstance(item, Query) for item in strings):
+                outcome = self.conditioned().at(strings).moments.outcome_variance[0]
+                return self.untransform_outcomes(strings, 0.0, outcome.numpy())[1]
+            std, unit = self.predict(cast("Sequence[str]", strings))[1], self.units[1]
+            found: npt.NDArray[np.floating] = np.sqrt(std**2 + unit**2 * float(state.noise_variance[0]))
+            return found
         if self._measurements is None:
             kernel = self.model.covar_module.base_kernel
             self._measurements = MeasurementVariance(exact, kernel, self._width)
         encoded = self.encoder.encode(strings)
-        noise: npt.NDArray[np.float64] | float = 1.0 if noisy else 0.0
-        if noisy and self.levels is not None:  # which have noise of their own
-            noise = (state.noise_at(strings)[0] / state.noise_variance[0]).numpy()
+        # Levels have noise of their own.
+        noise = 1.0 if self.levels is None else (state.noise_at(strings)[0] / state.noise_variance[0]).numpy()
         variance = self._measurements.at(encoded, noise)
         if exact is not state:
             variance = variance * _narrowed(state, exact, encoded)
         return self.untransform_outcomes(strings, 0.0, variance.numpy())[1]
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise of a measurement at the fitted parameters, in the values' units.
+
+        Raises:
+            ModelError: Before the first fit.
+        """
+        return float(self.units[1] * np.sqrt(float(self.fitted.noise_variance[0])))
 
     def _gaussian_state(self, model: SingleTaskGP, encoded: Encoded, sides: Sides | None) -> BatchedGPState:
         known = getattr(model.likelihood, "known", torch.zeros(len(encoded), dtype=torch.float64))

@@ -49,7 +49,6 @@ from seqopt.models import (
     Surrogate,
     measurement_std,
     unsupported,
-    value_std,
 )
 from seqopt.optimizer.batch import Batch
 from seqopt.scorers.limits import BatchLimits, OpenBatch
@@ -927,8 +926,7 @@ class Optimizer(Tabulated):
         for start in range(0, max(len(keys), 1), BLOCK):
             block = keys[start : start + BLOCK]
             mean, std = (np.asarray(moment, dtype=np.float64) for moment in model.predict(block))
-            value = value_std(model, block, std)
-            parts.append((mean, value, np.maximum(measurement_std(model, block, std), value)))
+            parts.append((mean, std, measurement_std(model, block, std)))
         mean, std, measurement = (np.concatenate(moments) for moments in zip(*parts, strict=True))
         return Predictions.of(mean, std, measurement, self.transform, self.outcome.sign)
 

@@ -235,8 +235,10 @@ def draw_progress(
     measured = evaluations[evaluations["measured"]]
     show = _scale_values(axes, measured["value"], log10, "y")
     _draw_batches(axes, evaluations)
-    edge = None if log10 else far_from(measured["value"], direction)
-    far = pd.Series(False, index=measured.index) if edge is None else _beyond(measured["value"], edge, direction)
+    edge = None if log10 else far_from(_certain(measured, direction), direction)
+    far = pd.Series(False, index=measured.index)
+    if edge is not None:
+        far = _beyond(_certain(measured, direction), edge, direction)
     initial = measured["batch"] == 0
     # Without a prediction (random search, say) no model had a hand in it.
     later = "chosen by the model" if evaluations["predicted_mean"].notna().any() else "batches"
@@ -268,9 +270,9 @@ def draw_progress(
         limit = limit_of(ranked(measured, direction)).iloc[0]
         _name_best(axes, evaluations["place"].iloc[-1], best.iloc[-1], direction, lambda value: limit + show(value))
         if edge is not None:
-            near = measured.loc[~far, "value"]
-            room = 0.09 * (near.max() - near.min())
-            axes.set_ylim(near.min() - room, near.max() + room)
+            near = [*measured.loc[~far, "value"], *_better_ends(baseline, direction)]
+            room = 0.09 * (max(near) - min(near))
+            axes.set_ylim(min(near) - room, max(near) + room)
             _draw_far(axes, measured.loc[far, "place"], measured[far], edge, direction, show)
     else:
         _say(axes, "nothing was measured")
@@ -306,6 +308,23 @@ def far_from(values: pd.Series, direction: str) -> float | None:
     rest = heights[~beyond]
     # What is drawn reaches from the best to the fence or, where nothing is near that, to the worst of the others.
     return float(sign * fence) if rest.max() - heights.min() >= 2 * (rest.max() - rest.min()) else None
+
+
+def _certain(measured: pd.DataFrame, direction: str) -> pd.Series:
+    """Values that are known to be no better than they say; limits that may be better are taken for the best value."""
+    open_side = "<" if direction == "minimize" else ">"
+    values = measured["value"]
+    best = values.min() if direction == "minimize" else values.max()
+    return values.where(limit_of(measured) != open_side, best)
+
+
+def _better_ends(baseline: pd.DataFrame | None, direction: str) -> list[float]:
+    """What a curve of random search reaches on the better side."""
+    if baseline is None or not len(baseline):
+        return []
+    ends = baseline[["mean", "low" if direction == "minimize" else "high"]].to_numpy(dtype=np.float64)
+    ends = ends[np.isfinite(ends)].clip(-LARGEST, LARGEST)
+    return [float(ends.min() if direction == "minimize" else ends.max())] if ends.size else []
 
 
 def _beyond(values: pd.Series, edge: float, direction: str) -> pd.Series:

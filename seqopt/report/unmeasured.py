@@ -118,10 +118,12 @@ def best_unmeasured(
     if not places:
         return None
     sign = -1.0 if run.direction == "minimize" else 1.0
+    from seqopt.models import MeasurementSurrogate, measurement_std
+
     nearest = _nearest(surrogate, [keys[place] for place in places], *measured)
     stds = spread[places]
-    if hasattr(surrogate, "measurement_std"):
-        stds = np.maximum(stds, np.asarray(surrogate.measurement_std([keys[place] for place in places])))
+    if isinstance(surrogate, MeasurementSurrogate):
+        stds = measurement_std(surrogate, [keys[place] for place in places], stds)
     best = tuple(
         _predicted(left[place], transform.moments(sign * float(centre[place]), float(std)), near)
         for place, std, near in zip(places, stds, nearest, strict=True)

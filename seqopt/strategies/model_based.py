@@ -24,6 +24,7 @@ from seqopt.models import (
     PoolSurrogate,
     StringSurrogate,
     Surrogate,
+    measurement_std,
     resolve_surrogate,
     unlearnable,
     unsupported,
@@ -469,9 +470,10 @@ def _with_measurements(proposals: Sequence[Proposal], surrogate: Surrogate) -> l
     found = list(proposals)
     places = [place for place, one in enumerate(found) if one.predicted_std is not None and not one.context]
     if places and isinstance(surrogate, MeasurementSurrogate):
-        stds = surrogate.measurement_std([found[place].key for place in places]).tolist()
-        for place, std in zip(places, stds, strict=True):
-            found[place] = replace(found[place], measurement_std=max(std, found[place].predicted_std or 0.0))
+        known = [found[place].predicted_std or 0.0 for place in places]
+        stds = measurement_std(surrogate, [found[place].key for place in places], known)
+        for place, std in zip(places, stds.tolist(), strict=True):
+            found[place] = replace(found[place], measurement_std=std)
     return found
 
 

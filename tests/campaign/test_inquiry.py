@@ -19,7 +19,6 @@ from seqopt.data import Log10
 from seqopt.datasets.sheets import write_sheet
 from seqopt.errors import InputError, ModelError
 from seqopt.filters import PropertyRange
-from seqopt.models import value_std
 from seqopt.spaces import CodonSpace, StringSpace
 
 TAILS = ["O", "N", "Cl", "Br", "C(=O)O", "C#N", "C(F)(F)F", "OC", "NC(C)=O", "S"]
@@ -57,10 +56,7 @@ def campaign(tmp_path: Path) -> Campaign:
 
 def test_predictions_are_those_of_the_posterior_in_the_users_units(campaign: Campaign) -> None:
     optimizer = campaign.optimizer()
-    keys = [Chem.CanonSmiles("CCCCCCCCCCO"), "CCO"]
-    mean, std = optimizer.fitted.predict(keys)
-    # Parameters are averaged over, as they are for measurements.
-    std = value_std(optimizer.fitted, keys, std)
+    mean, std = optimizer.fitted.predict([Chem.CanonSmiles("CCCCCCCCCCO"), "CCO"])
     found = campaign.predict(["OCCCCCCCCCC", "CCO"])
     measured = {row.key: row.value for row in campaign.store.measurements()}
     for row, centre, spread in zip(found, mean, std, strict=True):
@@ -131,16 +127,19 @@ def test_predictions_of_a_file_have_its_other_columns(campaign: Campaign, tmp_pa
         ideas.write_text("CCCO first\nC( bad\nCCCCCCCCCN last\n")
     else:
         header, rows = (
-            ["Name", "predicted", "smiles"],
-            [["first", "6,5", "CCCO"], ["bad", "", "C("], ["last", "=1", "CCCCCCCCCN"]],
+            ["Name", "Predicted", "smiles", "dose"],
+            [["first", "6,5", "CCCO", 6.5], ["bad", "", "C(", None], ["last", "=1", "CCCCCCCCCN", 12]],
         )
         write_sheet(ideas, header, rows)
     table = campaign.predict_file(ideas).to_pandas()
     assert table["string"].tolist() == ["CCCO", "CCCCCCCCCN"]
     assert table["name" if ending == "smi" else "Name"].tolist() == ["first", "last"]
     if ending != "smi":
-        assert table["predicted (file)"].tolist() == ["6,5", "=1"]
-        assert table.columns.tolist()[-2:] == ["Name", "predicted (file)"]
+        # Columns are told apart whatever the case of their letters.
+        assert table["Predicted (file)"].tolist() == ["6,5", "=1"]
+        assert table.columns.tolist()[-3:] == ["Name", "Predicted (file)", "dose"]
+        # In a workbook numbers are numbers; a file of text says how its owner writes them.
+        assert table["dose"].tolist() == ([6.5, 12] if ending == "xlsx" else ["6.5", "12"])
         assert pd.api.types.is_numeric_dtype(table["predicted"])
 
 

@@ -460,3 +460,27 @@ def test_attachment_points_are_asked_for(capsys: pytest.CaptureFixture[str]) -> 
     assert sizes[1] == sizes[0] + 2
     for folder in ("out", "asked"):  # the library of the run is read again as it was
         assert main(["campaign", "suggest", "--more", "-n", "2", "--campaign", f"{folder}/campaign.seqopt"]) == 0
+
+
+def test_a_new_run_takes_the_values_of_one_that_cannot_be_resumed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seqopt.api._write_report", lambda folder: None)
+    pool = write("library.csv", "smiles,other\n" + "\n".join(f"{string},{len(string)}" for string in SMILES))
+    arguments = (pool, "--objective", "logp", "--surrogate", "tanimoto", "--budget", "2")
+    assert search(*arguments, "--initial", "6") == 0
+    values = dict(zip(table()["string"], table()["value"], strict=True))
+    assert search(*arguments, "--initial", "7", "--resume") != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "which can be given the values of this one (--known out/evaluations.csv)" in said
+    # Values of something else are not offered.
+    other = (pool, "--objective", "column:other", "--surrogate", "tanimoto", "--budget", "2")
+    assert search(*other, "--initial", "6", "--resume") != 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "(--out)" in said
+    assert "--known" not in said
+    Path("out").rename("before")
+    assert search(*arguments, "--initial", "7", "--known", "before/evaluations.csv") == 0
+    again = dict(zip(table()["string"], table()["value"], strict=True))
+    assert {string: again[string] for string in values} == values
+    assert len(again) > len(values)

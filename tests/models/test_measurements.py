@@ -64,14 +64,12 @@ def test_share_of_noise_is_integrated_out(known: list[float] | None, monkeypatch
         mean = constant + columns.T @ inverse @ (y - constant)
         spread = (1 - share) + share - np.einsum("ij,ik,kj->j", columns, inverse, columns)
         spread += (1 - ones @ inverse @ columns) ** 2 / precision
-        unit = squares / (PRIOR_VALUES + n - 3)
-        second = unit * spread + (mean - fitted) ** 2
-        return np.exp(log_density) * np.array([1.0, *second, *(second - unit * share)])
+        second = squares / (PRIOR_VALUES + n - 3) * spread + (mean - fitted) ** 2
+        return np.exp(log_density) * np.array([1.0, *second])
 
     total, *seconds = integrate.quad_vec(parts, 1e-9, 1 - 1e-9, epsrel=1e-8)[0]
-    measured, true = gp.units[1] * np.sqrt(np.array(seconds).reshape(2, -1) / total)
-    np.testing.assert_allclose(gp.measurement_std(NEW), measured, rtol=2e-3)
-    np.testing.assert_allclose(gp.value_std(NEW), true, rtol=2e-3)
+    expected = gp.units[1] * np.sqrt(np.array(seconds) / total)
+    np.testing.assert_allclose(gp.measurement_std(NEW), expected, rtol=2e-3)
 
 
 @pytest.mark.parametrize("limits", [(), ("<", "<")])
@@ -82,13 +80,21 @@ def test_a_measurement_is_less_certain_than_the_true_value_at_every_string(limit
     values = [string.count("A") + 3.0 * float(rng.standard_normal()) for string in strings[:30]]
     optimizer = Optimizer(strings, initial=30, surrogate="ssk", transform="none", seed=0)
     optimizer.tell(strings[:30], values, censored=[*limits, *[None] * (30 - len(limits))])
+    batch = optimizer.ask(20)
     found = optimizer.predictions(strings)
-    assert (found.low < found.true_low).all()
-    assert (found.true_high < found.high).all()
-    if not limits:
-        # The noise of a measurement is the same everywhere.
-        noise = (found.high - found.low) ** 2 - (found.true_high - found.true_low) ** 2
-        np.testing.assert_allclose(noise, noise[0], rtol=1e-6)
+    surrogate = optimizer.fitted
+    assert isinstance(surrogate, StringGP)
+    assert (surrogate.measurement_std(strings) <= surrogate.predict(strings)[1]).any()
+    noise = surrogate.units[1] * float(surrogate.fitted.noise_variance[0]) ** 0.5
+    of_measurement, of_value = (
+        (high - low) / (2 * 1.6448536) for low, high in ((found.low, found.high), (found.true_low, found.true_high))
+    )
+    assert (of_measurement >= (1 - 1e-6) * np.hypot(of_value, noise)).all()
+    # What a batch says of its strings is what is predicted of them.
+    for row in batch.rows:
+        place = strings.index(row.string)
+        assert row.details["predicted_low"] == pytest.approx(found.low[place], rel=1e-3)
+        assert row.details["predicted_high"] == pytest.approx(found.high[place], rel=1e-3)
 
 
 def test_independent_values_have_the_t_distribution(monkeypatch: pytest.MonkeyPatch) -> None:

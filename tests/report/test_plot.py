@@ -206,3 +206,19 @@ def test_values_that_are_not_few_or_not_far_stay_on_the_axis() -> None:
     assert far_from(pd.Series([*spread, -3.5]), "maximize") is None
     assert far_from(pd.Series([1.0] * 40 + [-60.0]), "maximize") is None
     assert far_from(pd.Series([], dtype=float), "maximize") is None
+
+
+def test_limits_that_may_be_good_and_the_curve_of_chance_stay_on_the_axis() -> None:
+    table = _with_hopeless_values(1.0).assign(censored="")
+    table.loc[[7, 60], "censored"] = ">"
+    with plot_style():
+        axes = Figure().subplots()
+        draw_progress(axes, tidy_evaluations(table), direction="maximize", value_label="y")
+        assert axes.get_ylim()[0] < -62
+        assert not any("below -" in str(points.get_label()) for points in axes.collections)
+        axes = Figure().subplots()
+        baseline = pd.DataFrame({"draws": [1, 80], "mean": [0.0, 9.0], "low": [-1.0, 7.0], "high": [1.0, 11.0]})
+        rows = tidy_evaluations(_with_hopeless_values(1.0))
+        draw_progress(axes, rows, direction="maximize", value_label="y", baseline=baseline)
+        assert axes.get_ylim()[1] > 11
+        assert axes.get_ylim()[0] > -20
