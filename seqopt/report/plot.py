@@ -362,22 +362,27 @@ def _draw_limits(axes: Axes, measured: pd.DataFrame) -> None:
 
 
 def draw_predictions(
-    axes: Axes, evaluations: pd.DataFrame, *, direction: str, value_label: str, log10: bool = False
+    axes: Axes, evaluations: pd.DataFrame, *, value_label: str, log10: bool = False, direction: str | None = None
 ) -> None:
-    """Predicted against measured values, with the identity line; see `plot_search`."""
+    """Predicted against measured values, with the identity line; see `plot_search`.
+
+    Without a ``direction``, nobody knows which values are hopeless: the axes hold all of them.
+    """
     log10 = log10 and is_positive(evaluations)
     table = predictions(_drawable(evaluations), log10=log10)
     what = "predicted when chosen, ± 1 sd"
     draw_against(axes, table, direction=direction, value_label=value_label, log10=log10, what=what)
 
 
-def draw_against(axes: Axes, table: pd.DataFrame, *, direction: str, value_label: str, log10: bool, what: str) -> None:
+def draw_against(
+    axes: Axes, table: pd.DataFrame, *, direction: str | None, value_label: str, log10: bool, what: str
+) -> None:
     """Predicted against measured values, with the identity line.
 
     Args:
         axes: Where.
         table: As `seqopt.report.results.predictions` returns it; with ``log10``, of log10 values.
-        direction: ``"maximize"`` or ``"minimize"``.
+        direction: ``"maximize"``, ``"minimize"``, or `None`: the axes hold every value.
         value_label: Name and unit of the values.
         log10: Whether axes are logarithmic.
         what: Label of the predictions.
@@ -393,8 +398,10 @@ def draw_against(axes: Axes, table: pd.DataFrame, *, direction: str, value_label
         return
     low, mean, high = table["mean"] - table["std"], table["mean"], table["mean"] + table["std"]
     value = table["value"]
-    edge = None if log10 else far_from(value, direction)
-    far = pd.Series(False, index=table.index) if edge is None else _beyond(value, edge, direction)
+    edge = None if log10 or direction is None else far_from(value, direction)
+    far = pd.Series(False, index=table.index)
+    if edge is not None and direction is not None:
+        far = _beyond(value, edge, direction)
     # The longest bars may leave the panel: one very uncertain prediction would squeeze all the others.
     ends = [*value[~far], *mean[~far], low.quantile(0.1), high.quantile(0.9)]
     lowest, highest = float(np.min(ends)), float(np.max(ends))
@@ -420,7 +427,7 @@ def draw_against(axes: Axes, table: pd.DataFrame, *, direction: str, value_label
         rasterized=many,
         gid=None if many else _row_numbers(table[near]),
     )
-    if edge is not None:
+    if edge is not None and direction is not None:
         _draw_far(axes, mean[far].clip(limits[0], limits[1]), table[far], edge, direction, show)
     axes.set_xlim(limits[0], limits[1])
     axes.set_ylim(limits[0], limits[1])
