@@ -325,7 +325,7 @@ def _read(
 
     settings, naming = campaign.store.settings, campaign._recorder.naming
     plain = replace(settings, unit=None, contexts=None, constraints=[], transform=None, budget=None)
-    usual = bool((settings.pool or {}).get("decimal_comma"))
+    usual = settings.decimal_comma
     sheet = read_sheet(
         Path(path),
         expected=expected_names(plain, value_column, string_column),

@@ -55,7 +55,7 @@ def read_known(
         >>> [(row.string, row.value) for row in rows]
         [('CCO', 1.5), ('CCN', 2.0), ('CCN', 2.25)]
     """
-    usual = bool((settings.pool or {}).get("decimal_comma"))
+    usual = settings.decimal_comma
     if isinstance(known, str | os.PathLike):
         source = str(Path(known))
         comma = usual if decimal_comma is None else decimal_comma

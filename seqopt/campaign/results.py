@@ -104,7 +104,7 @@ def read_results(
         problem, too.
     """
     file, settings = Path(path), store.settings
-    usual = bool((settings.pool or {}).get("decimal_comma"))
+    usual = settings.decimal_comma
     expected = expected_names(settings, value_column, string_column, unit)
     try:
         sheet = read_sheet(file, expected=expected, decimal_comma=usual if decimal_comma is None else decimal_comma)

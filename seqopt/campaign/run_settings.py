@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from seqopt.campaign.errors import CampaignError
 from seqopt.campaign.parents import PARENT
 from seqopt.campaign.rows import Settings
+from seqopt.campaign.run_folders import EVALUATIONS
 from seqopt.campaign.spaces import of_same_rules
 from seqopt.datasets import Pool
 from seqopt.datasets.pool_columns import written_column
@@ -184,7 +185,7 @@ def _taking_values(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any])
     same = ("objective", "unit")
     if any(old.get(name) != new.get(name) for name in same):
         return ""
-    return f", which can be given the values of this one (--known {shlex.quote(str(folder / 'evaluations.csv'))})"
+    return f", which can be given the values of this one (--known {shlex.quote(str(folder / EVALUATIONS))})"
 
 
 def _without_surrogate(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -233,7 +233,7 @@ def _sheet(
     from seqopt.campaign.results import expected_names
     from seqopt.datasets.sheets import read_sheet
 
-    usual = bool((settings.pool or {}).get("decimal_comma"))
+    usual = settings.decimal_comma
     expected = expected_names(settings, value_column, string_column)
     sheet = read_sheet(file, expected=expected, decimal_comma=usual if decimal_comma is None else decimal_comma)
     return sheet, usual and sheet.may_have_commas if decimal_comma is None else decimal_comma
