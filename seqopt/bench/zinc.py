@@ -54,6 +54,8 @@ class Method:
             ratio, name of the classifier (`seqopt.bench.density_ratios`).
         seeds: Runs of it.
         fit: ``"default"`` parameters of the surrogate, or those of maximum ``"likelihood"`` at each step.
+        transform: What the model sees of the values: what they are (``"none"``), or as it learns in each step
+            (``"auto"``, the default of searches).
     """
 
     label: str
@@ -66,22 +68,23 @@ class Method:
     surrogate: str = "ssk"
     seeds: int = 20
     fit: Literal["default", "likelihood"] = "default"
+    transform: Literal["none", "auto"] = "none"
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a run depends on, to be kept with it: labels are reworded, and then say something else of old runs."""
-        names = ("acquisition", "batch", "candidates", "sampler", "repulsion", "surrogate", "fit")
+        names = ("acquisition", "batch", "candidates", "sampler", "repulsion", "surrogate", "fit", "transform")
         return {name: getattr(self, name) for name in names}
 
     def chose(self, stored: Mapping[str, Any]) -> bool:
         """Whether a run with these stored settings is one of this method.
 
-        Runs from before there was a choice name no surrogate and no fit; some hold the value of the repulsion, 0.1 in
-        batches of 10, instead of its name; and only GIBBON has a repulsion and a sampler.
+        Runs from before there was a choice name no surrogate, fit and transform; some hold the value of the
+        repulsion, 0.1 in batches of 10, instead of its name; and only GIBBON has a repulsion and a sampler.
         """
-        found = {"surrogate": "ssk", "fit": "default", **stored}
+        found = {"surrogate": "ssk", "fit": "default", "transform": "none", **stored}
         wanted = self.settings
-        names = ["acquisition", "batch", "candidates", "surrogate", "fit"]
+        names = ["acquisition", "batch", "candidates", "surrogate", "fit", "transform"]
         if self.acquisition == "gibbon":
             names.append("sampler")
             found["repulsion"], wanted["repulsion"] = (
@@ -130,7 +133,12 @@ def _value(repulsion: float | str, batch: int) -> float | str:
 _DRAWN = {("minmax", "gibbon"): "#D81B60", ("ngrams", "gibbon"): "#7570B3", ("ngrams", "mean"): "#CC3311"}
 """Colours of the surrogates in the plot that are not the sub-sequence kernel: the default, and the best of all."""
 
-METHODS = {
+LEARNED_WITH = ("ngrams+counts", "vae")
+"""Surrogates whose rows are of a learned transform: they are younger than it."""
+
+_OTHERWISE: tuple[tuple[str, Literal["none", "auto"]], ...] = (("ngrams+minmax", "auto"), ("ngrams+counts", "none"))
+
+METHODS: dict[str, Method] = {
     "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH, "#0072B2"),
     "gibbon-5-b": Method("GIBBON, batches of 5", "gibbon", 5, FRESH, "#56B4E9", repulsion="1/B"),
     "gibbon-10-b": Method("GIBBON, batches of 10", "gibbon", 10, FRESH, "#009E73", repulsion="1/B"),
@@ -146,16 +154,18 @@ METHODS = {
         "ssk-bayes, GIBBON, batches of 10", "gibbon", 10, FRESH, None, repulsion="1/B", surrogate="ssk-bayes"
     ),
     **{
-        f"published-{batch}": Method(
-            f"Published GIBBON, {size}",
+        f"published-{batch}{suffix}": Method(
+            f"Published GIBBON{' but for the values' if suffix else ''}, {size}",
             "gibbon",
             batch,
             FRESH,
-            colour,
+            None if suffix else colour,
             sampler="gumbel-candidates",
             seeds=50,
             fit="likelihood",
+            transform="auto" if suffix else "none",
         )
+        for suffix in ("", "-auto")
         for batch, size, colour in (
             (1, "one at a time", "#332288"),
             (5, "batches of 5", "#117733"),
@@ -166,7 +176,9 @@ METHODS = {
         "Published expected improvement, one at a time", "ei", 1, FRESH, "#DDCC77", seeds=50, fit="likelihood"
     ),
     **{
-        f"{name}-{batch}": Method(f"{label}, batches of {batch}", acquisition, batch, FRESH, None, seeds=10)
+        f"{name}-{batch}": Method(
+            f"{label}, batches of {batch}", acquisition, batch, FRESH, None, seeds=10, transform="auto"
+        )
         for name, label, acquisition in (
             ("dpp-ei", "DPP and expected improvement", "dpp-ei"),
             ("penalised-ei", "Local penalisation of expected improvement", "penalised-logei"),
@@ -185,6 +197,7 @@ METHODS = {
             None,
             surrogate=name,
             seeds=5,
+            transform="auto",
         )
         for pool in (FRESH, None)
         for name, label in CLASSIFIERS.items()
@@ -207,6 +220,7 @@ METHODS = {
             repulsion="1/B",
             surrogate=surrogate,
             seeds=5,
+            transform="auto" if surrogate in LEARNED_WITH else "none",
         )
         for surrogate in (
             "minmax",
@@ -219,6 +233,20 @@ METHODS = {
             "vae",
         )
         for acquisition, label in (("gibbon", "GIBBON"), ("mean", "greedy mean"))
+    },
+    **{
+        f"full-gibbon-10-{surrogate}-{other}": Method(
+            f"Whole pool: {surrogate}, GIBBON, batches of 10",
+            "gibbon",
+            10,
+            None,
+            None,
+            repulsion="1/B",
+            surrogate=surrogate,
+            seeds=5,
+            transform=other,
+        )
+        for surrogate, other in _OTHERWISE
     },
 }
 """What is compared. Where nothing else is said, repulsion is the default 1/B and max-values are exact draws."""
@@ -280,6 +308,7 @@ def work(job: Job) -> dict[str, Any]:
         batch_size=method.batch,
         initial=INITIAL,
         seed=job.seed,
+        transform=method.transform,
     )
     seconds = 0.0
     if searched is not space:  # the same beginning as that of all other methods
@@ -354,6 +383,9 @@ def best_so_far(run: dict[str, Any]) -> npt.NDArray[np.float64]:
     return np.maximum.accumulate(np.asarray(run["values"], dtype=np.float64))
 
 
+_TRANSFORMED = {"none": "as they are", "auto": "transformed"}
+
+
 def _with_error(mean: float, error: float, runs: int) -> str:
     return f"{mean:.2f} ± {error:.2f}" if runs > 1 else f"{mean:.2f}"
 
@@ -367,8 +399,8 @@ def report(results: Path, document: Path) -> None:
     descending = -np.sort(-scores)
     runs = read_runs(results)
     lines = [
-        "| method | seeds | " + " | ".join(f"{n}" for n in CHECKPOINTS) + " | rank in ZINC | batch mean | s |",
-        "|---|---|" + "---|" * (len(CHECKPOINTS) + 3),
+        "| method | values | seeds | " + " | ".join(f"{n}" for n in CHECKPOINTS) + " | rank in ZINC | batch mean | s |",
+        "|---|---|---|" + "---|" * (len(CHECKPOINTS) + 3),
     ]
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
@@ -384,7 +416,7 @@ def report(results: Path, document: Path) -> None:
         ranks = np.searchsorted(-descending, -best, side="left") + 1
         chosen = np.mean([np.mean(run["values"][INITIAL:]) for run in found])
         lines.append(
-            f"| {METHODS[name].label} | {len(found)} | "
+            f"| {METHODS[name].label} | {_TRANSFORMED[METHODS[name].transform]} | {len(found)} | "
             + " | ".join(_with_error(mean[n - 1], error[n - 1], len(found)) for n in CHECKPOINTS)
             + f" | {np.median(ranks):.0f} ({ranks.min()}-{ranks.max()}) | {chosen:.2f} "
             + f"| {np.median([run['suggest_seconds'] for run in found]):.0f} |"

@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -370,12 +371,14 @@ class SubsequenceKernel(DescribedKernel):
             return Matrix(_encoded(x1, batch), _encoded(shared))
         return Batches(_encoded(x1, batch), _encoded(x2, batch), count)
 
-    def _program(self, gap: float, pairs: Pairs, dtype: torch.dtype) -> Program:
+    def _program(self, gap: float, pairs: Pairs, dtype: torch.dtype, heaviest: float | None = None) -> Program:
+        """The dynamic program at a gap decay; ``heaviest`` is the largest sum of all weights, if it is at hand."""
         single = False
         if dtype in (torch.float32, torch.float16, torch.bfloat16):
             longest = (int(strings.lengths.max(initial=0)) for strings in (pairs.rows, pairs.columns))
-            heaviest = float(self._weights.detach().sum(-1).max().log10())
-            single = largest_sum(self.order, gap, *longest) + heaviest < FLOAT32_LIMIT
+            if heaviest is None:
+                heaviest = float(self._weights.detach().sum(-1).max())
+            single = largest_sum(self.order, gap, *longest) + math.log10(max(heaviest, 1e-300)) < FLOAT32_LIMIT
         precision = np.float32 if single else np.float64
         return Program(self.order, gap, np.dtype(precision), self.engine, self.threads, self.partitions)
 
@@ -529,10 +532,11 @@ class SubsequenceKernel(DescribedKernel):
         """Each distinct gap decay of the batch: its program, and the indices and weights (r x order) that share it."""
         gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()
         weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
+        heaviest = float(weights.sum(axis=-1).max(initial=0.0))
         found = []
         for gap in np.unique(gaps):
             indices = np.flatnonzero(gaps == gap)
-            found.append((self._program(float(gap), pairs, dtype), indices, weights[indices]))
+            found.append((self._program(float(gap), pairs, dtype, heaviest), indices, weights[indices]))
         return found
 
     def at(self, match_decay: Tensor, gap_decay: Tensor) -> SubsequenceKernel:

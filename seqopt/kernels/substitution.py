@@ -192,15 +192,18 @@ class SubstitutionKernel(PositionalKernel):
         return found
 
     def _fill(self, values: FloatArray, rows: Tokens, columns: Tokens, scales: npt.NDArray[np.float64]) -> None:
-        if self.form == "product":
-            super()._fill(values, rows, columns, scales)
-            return
         length = max(rows.shape[-1], 1)
         rows, columns = differing(rows, columns)
         same = length - rows.shape[-1]
         table = self.table.of(max(int(rows.max(initial=0)), int(columns.max(initial=0))))
+        # Sums are worked out in the precision that is asked for.
+        if self.form == "product":
+            for block, sums in _sums(rows, columns, table.astype(values.dtype)):
+                for matrix, scale in zip(values, scales, strict=True):
+                    matrix[block] = np.exp(sums / values.dtype.type(-scale))
+            return
         for matrix, scale in zip(values, scales, strict=True):
-            for block, sums in _sums(rows, columns, np.exp(-table / scale)):
+            for block, sums in _sums(rows, columns, np.exp(-table / scale).astype(values.dtype)):
                 matrix[block] = (sums + same) / length
 
 
@@ -292,20 +295,18 @@ def _codes(tokens: Tensor, size: int) -> Tensor:
     return torch.nn.functional.one_hot(tokens, size).double().flatten(-2)
 
 
-def _sums(
-    rows: Tokens, columns: Tokens, table: FloatArray
-) -> Iterator[tuple[tuple[slice, slice], npt.NDArray[np.float64]]]:
-    """Sums over positions of the entries of a table for n strings and m others, in blocks."""
+def _sums(rows: Tokens, columns: Tokens, table: FloatArray) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
+    """Sums over positions of the entries of a table for n strings and m others, in blocks, in the table's precision."""
     length, size = rows.shape[-1], len(table)
     if not length:
-        yield (slice(0, len(rows)), slice(0, len(columns))), np.zeros((len(rows), len(columns)))
+        yield (slice(0, len(rows)), slice(0, len(columns))), np.zeros((len(rows), len(columns)), table.dtype)
         return
     step = max(1, BLOCK_ELEMENTS // max(1, length * size))
     tall = max(1, min(step, 1024))
     wide = max(1, min(step, BLOCK_ELEMENTS // tall))
     for column in range(0, len(columns), wide):
         theirs = columns[column : column + wide]
-        codes = np.zeros((len(theirs), length, size))
+        codes = np.zeros((len(theirs), length, size), table.dtype)
         np.put_along_axis(codes, theirs.astype(np.int64)[..., None], 1.0, axis=-1)
         flat = codes.reshape(len(theirs), length * size).T
         for row in range(0, len(rows), tall):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol, cast, runtime_checkable
@@ -105,9 +106,12 @@ class GaussianScoring:
         return unsupported(self.surrogate, keys)
 
     def scorer(self, sample: Sequence[str]) -> GaussianScorer:
-        """The acquisition function, prepared at the strings ``sample``."""
-        prepared = self.prepared(self.process.at(sample))
-        return GaussianScorer(self.process, prepared, self.surrogate, self.acquisition.name)
+        """The acquisition function, prepared at the strings ``sample``, whose scores it knows from then on."""
+        posterior = self.process.at(sample)
+        prepared = self.prepared(posterior)
+        scorer = GaussianScorer(self.process, prepared, self.surrogate, self.acquisition.name)
+        scorer.score_at(sample, posterior)
+        return scorer
 
     def pool_scorer(self, pool: PoolSpace, indices: IndexArray | None = None) -> PoolScorer:
         """The acquisition function at the candidates of a pool."""
@@ -176,18 +180,24 @@ class GaussianScorer:
         self._seen: dict[str, float] = {}
 
     def scores(self, keys: Sequence[str]) -> FloatArray:
-        """Acquisition values; minus infinity for strings that the surrogate cannot take."""
-        process = self._process.current()
-        without = unsupported(self._surrogate, keys)
-        values = np.full(len(keys), -np.inf)
-        taken = [index for index in range(len(keys)) if index not in without]
+        """Acquisition values; minus infinity for strings that the surrogate cannot take.
+
+        Those that have been worked out since the last choice are remembered.
+        """
+        fresh = [key for key in dict.fromkeys(keys) if key not in self._seen]
+        without = unsupported(self._surrogate, fresh)
+        taken = [key for index, key in enumerate(fresh) if index not in without]
+        self._seen.update((fresh[index], -math.inf) for index in without)
         if taken:
+            process = self._process.current()
             # A search ranks thousands of strings by these; what it chooses is predicted in double precision.
-            posterior_at = getattr(process, "roughly", process.at)
-            found = self._prepared(posterior_at([keys[index] for index in taken]))
-            values[taken] = checked_scores(found, len(taken), self._name)
+            self.score_at(taken, getattr(process, "roughly", process.at)(taken))
+        return np.array([self._seen[key] for key in keys], dtype=np.float64)
+
+    def score_at(self, keys: Sequence[str], posterior: Posterior) -> None:
+        """Work out the acquisition values of strings from the posterior at them, given what has been chosen so far."""
+        values = checked_scores(self._prepared(posterior), len(keys), self._name)
         self._seen.update(zip(keys, values.tolist(), strict=True))
-        return values
 
     def choose(self, key: str) -> Choice:
         """Put a string into the batch."""

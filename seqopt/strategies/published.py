@@ -64,7 +64,8 @@ def published_boss(
     """BOSS as published: maximum likelihood before each step, expected improvement, genetic algorithm of appendix B.3.
 
     It is there to be compared with. The default of `seqopt.Optimizer` averages over parameters and searches longer; see
-    ``docs/results.md`` for what that changes. Begin with `published_initial` random strings.
+    ``docs/results.md`` for what that changes. Begin with `published_initial` random strings, and say
+    ``transform="none"``: the paper standardises values and does nothing else to them.
 
     Args:
         space: Where to search: a pool is searched by `FRESH_CANDIDATES` fresh candidates in each step, a space without
@@ -83,7 +84,8 @@ def published_boss(
     Example:
         >>> from seqopt import Optimizer, StringSpace
         >>> space = StringSpace("01", 20)
-        >>> optimizer = Optimizer(space, strategy=published_boss(space), initial=published_initial(space), seed=3)
+        >>> strategy, initial = published_boss(space), published_initial(space)
+        >>> optimizer = Optimizer(space, strategy=strategy, initial=initial, transform="none", seed=3)
         >>> for _ in range(4):
         ...     strings = optimizer.ask()
         ...     optimizer.tell(strings, [string.count("101") for string in strings])

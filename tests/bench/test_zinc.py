@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from seqopt import Optimizer
+from seqopt.bench import zinc
 from seqopt.bench.records import append_record, read_records
 from seqopt.bench.zinc import METHODS, read_runs
 from seqopt.errors import InputError
 from seqopt.search import PoolSearch
+from seqopt.spaces import CandidateSet
 from seqopt.strategies import LFBO
 
 STORED = Path(__file__).parents[2] / "results" / "zinc"
@@ -43,6 +47,7 @@ def test_a_repulsion_may_be_stored_as_its_value(tmp_path: Path) -> None:
         ("gibbon-10", {"sampler": "gumbel"}),
         ("mean-1", {"batch": 10}),
         ("mean-1", {"surrogate": "minmax"}),
+        ("published-10", {"transform": "auto"}),
         ("full-mean-10", {"candidates": 1000}),
     ],
 )
@@ -70,6 +75,32 @@ def test_what_does_not_matter_to_a_method_may_differ() -> None:
     greedy = METHODS["mean-1"]
     assert greedy.chose(greedy.settings | {"repulsion": 0.3, "label": "another"})
     assert not METHODS["gibbon-1"].chose(replace(METHODS["gibbon-1"], repulsion=0.5).settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "transform"), [("published-5", "none"), ("published-5-auto", "auto"), ("gibbon-1", "none")]
+)
+def test_what_the_model_sees_of_the_values_is_what_the_method_says(
+    name: str, transform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Any] = []
+
+    class Seen(Optimizer):
+        def ask(self, n: int | None = None, **options: Any) -> list[str]:
+            built.append(self.transform.name)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("seqopt.optimizer.Optimizer", Seen)
+    monkeypatch.setattr(zinc, "zinc", lambda: (CandidateSet(["C", "CC", "CCC"], kind="molecule"), np.zeros(3)))
+    with pytest.raises(KeyboardInterrupt):
+        zinc.work(zinc.Job(name, 0))
+    assert built == [transform] == [METHODS[name].settings["transform"]]
+
+
+def test_runs_of_before_there_was_a_transform_had_none() -> None:
+    stored = {name: value for name, value in METHODS["gibbon-1"].settings.items() if name != "transform"}
+    assert METHODS["gibbon-1"].chose(stored)
+    assert not replace(METHODS["gibbon-1"], transform="auto").chose(stored)
 
 
 @pytest.mark.skipif(not STORED.exists(), reason="no stored results in an installed package")

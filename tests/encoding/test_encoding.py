@@ -71,6 +71,26 @@ def test_rows_are_the_symbols_then_padding(strings: list[str], name: str) -> Non
         assert not row[length:].any()
 
 
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=()), max_size=6), max_size=8),
+    st.lists(st.text("bac"), max_size=3),
+)
+def test_characters_are_numbered_as_they_appear(strings: list[str], before: list[str]) -> None:
+    encoder = Encoder()
+    encoder.encode(before)
+    encoder.encode(strings)
+    assert list(encoder.alphabet) == list(dict.fromkeys("".join([*before, *strings])))
+
+
+def test_characters_beyond_sixteen_bits_and_halves_of_pairs() -> None:
+    encoder = Encoder()
+    strings = ["\U0001f9eaA\ud800", "A\U0010ffff\0"]
+    assert encoder.encode(strings).tokens.tolist() == [[1, 2, 3], [2, 4, 5]]
+    with pytest.raises(InputError, match="symbol 'Z' is not in the alphabet of 2 symbols: A C"):
+        Encoder(alphabet=Alphabet("AC")).encode(["CA", "AZB"])
+
+
 def test_numbers_stay_when_symbols_join() -> None:
     encoder = Encoder()
     first = encoder.encode(["AB"]).tokens.tolist()

@@ -33,7 +33,7 @@ from seqopt.spaces import StringSpace
 
 text = st.text(alphabet="abc", max_size=10)
 
-PATHS = ("dense", "numbered", "bisection", "program")
+PATHS = ("dense", "numbered", "bisection", "program", "sorted")
 
 
 @pytest.fixture(params=PATHS)
@@ -47,6 +47,7 @@ def force(monkeypatch, path):
     monkeypatch.setattr(ngrams, "DENSE_FEATURES", 10**6 if path == "dense" else 0)
     monkeypatch.setattr(ngrams, "DENSE_RATIO", 10**6)
     monkeypatch.setattr(ngrams, "FEW_SYMBOLS", 10**9 if path == "program" else -1)
+    monkeypatch.setattr(ngrams, "SORTED_FROM", 1 if path == "sorted" else 10**9)
     if path == "bisection":
         monkeypatch.setattr(ngrams, "TABLE_ELEMENTS", 0)
 
@@ -97,6 +98,17 @@ class TestCounts:
         columns = [vectorizer.vocabulary_["".join(symbols[number] for number in ngram)] for ngram in found]
         np.testing.assert_array_equal(counts.toarray(), expected[:, columns])
         assert counts.shape == expected.shape
+
+    @pytest.mark.parametrize("longest", [1, 2, 5, 7])
+    @pytest.mark.parametrize("alphabet", ["a", "ab", "".join(map(chr, range(60, 500)))])
+    def test_squared_lengths_of_long_strings_are_those_of_brute_force(self, alphabet, longest, monkeypatch):
+        monkeypatch.setattr(ngrams, "SORTED_ELEMENTS", 300)
+        rng = np.random.default_rng(2)
+        strings = ["", "a", alphabet[0] * 260, *random_strings(6, rng, 0, 260, alphabet)]
+        expected = [sum(count**2 for count in brute_force(string, longest).values()) for string in strings]
+        kernel = NgramKernel(longest=longest)
+        assert max(map(len, strings)) >= ngrams.SORTED_FROM
+        assert kernel.self_similarity(Encoder().encode(strings)).tolist() == expected
 
     def test_unsorted_ngrams_count(self):
         # A list of sorted n-grams only ("00", "01", "11") could not tell these two apart.

@@ -130,6 +130,30 @@ def test_a_scorer_of_strings_agrees_with_that_of_a_pool(gp):
     assert unseen.score == pytest.approx(float(scoring(gp).scorer(POOL.keys[:1]).scores(["ABABABAB"])[0]))
 
 
+def test_a_scorer_works_out_each_string_once_until_something_is_chosen(gp, monkeypatch):
+    asked = []
+
+    def counted(surrogate, keys):
+        asked.append(list(keys))
+        return {}
+
+    monkeypatch.setattr("seqopt.scorers.gaussian.unsupported", counted)
+    keys, unseen = POOL.keys[:5], ["ABABABAB", "BBBBAAAA"]
+    scorer = scoring(gp).scorer(keys)
+    known = scorer.scores(keys)
+    assert asked == [[]]
+    scores = scorer.scores([*unseen, *keys[::-1], unseen[0]])
+    assert asked[1:] == [unseen]
+    assert scores[2:7].tolist() == known[::-1].tolist()
+    assert scores[0] == scores[7] != scores[1]
+    # These are the scores from the posterior that the acquisition function was prepared with.
+    np.testing.assert_allclose(known, scoring(gp).scorer(keys)._prepared(gp.conditioned().at(keys)), rtol=1e-9)
+    scorer.choose(unseen[0])
+    after = scorer.scores(keys)
+    assert asked[-1] == keys
+    assert (after < known).any()
+
+
 def test_pending_strings_lower_what_their_neighbours_promise(gp):
     (index,), _ = scoring(gp).pool_scorer(POOL).best(allowed())
     key = POOL.keys[index]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from seqopt.bench.boss.tasks import PARTITIONS, TASKS, Part
@@ -120,6 +120,7 @@ def _published_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]
         smooth = latent_gp(vae)
         pool = setting.part == "molecules"
         return {
+            "transform": "none",
             "surrogate": maximum_likelihood_gp(smooth.kernel, encoder=smooth.encoder),
             "acquisition": LogExpectedImprovement("value" if pool else "mean"),
             "search": FreshCandidates(left_out=setting.left_out) if pool else LatentSearch(vae),
@@ -186,7 +187,7 @@ def _published(
             tokenizer="characters" if representation == "bases" else None,
             noise=EXACT if exact and not TASKS[setting.task].noisy else None,
         )
-        arguments = strategy.config_arguments()
+        arguments = {"transform": "none", **strategy.config_arguments()}
         if setting.part == "molecules":
             arguments["search"] = FreshCandidates()
         elif search == "random":
@@ -204,7 +205,7 @@ _STRINGS: tuple[Part, ...] = ("synthetic", "genes", "regression")
 _FIXED: tuple[Part, ...] = ("synthetic", "genes")
 _LATENT: tuple[Part, ...] = ("regression",)
 
-METHODS: Mapping[str, Method] = {
+_METHODS = {
     "default": Method("default", "#0072B2", _default, _STRINGS),
     "ssk-ga": Method("SSK-ga", "#332288", _subsequences(), _STRINGS),
     "ssk-rs": Method("SSK-rs", "#E69F00", _random_inner_search, _STRINGS),
@@ -257,6 +258,22 @@ METHODS: Mapping[str, Method] = {
     ),
     "boss-ngram": Method("n-grams as published", "#009E73", _published(kernel="ngrams"), _STRINGS, studied=True),
     "boss-one-hot": Method("one-hot as published", "#CC79A7", _published(kernel="one-hot"), _FIXED, studied=True),
+}
+
+PUBLISHED = ("boss", "boss-code", "boss-parts", "boss-bases", "boss-bases-parts", "boss-cvae", "boss-gvae")
+"""Methods of the paper. Each is there with the default's learned transform of the values, too (``NAME-auto``)."""
+
+
+def _learning_a_transform(method: Method) -> Method:
+    def build(setting: Setting) -> dict[str, Any]:
+        return {**method.arguments(setting), "transform": "auto"}
+
+    return replace(method, label=f"{method.label}, transform learned", arguments=build, studied=True)
+
+
+METHODS: Mapping[str, Method] = {
+    **_METHODS,
+    **{f"{name}-auto": _learning_a_transform(_METHODS[name]) for name in PUBLISHED},
 }
 """All methods by name; ``default`` is the optimiser as it is when nothing is chosen."""
 

@@ -163,6 +163,7 @@ def search(
             "initial": task.initial,
             "steps": steps,
             "direction": task.direction,
+            "transform": optimizer.transform.name,
             **declared,
             **describe_strategy(optimizer.strategy.then, space),
         },
@@ -263,8 +264,13 @@ ADDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 
 def _with_additions(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Stored settings as they would be written now."""
-    found = dict(settings)
+    """Stored settings as they would be written now.
+
+    Where nothing is learned from values it makes no difference what they are transformed to.
+    """
+    found = {"transform": "none", **settings}
+    if found.get("acquisition", {}).get("class") == "RandomAcquisition" or "strategy" in found:
+        del found["transform"]
     for part, classes in ADDED.items():
         if part in found:
             whole = {**classes.get(found[part].get("class", ""), {}), **found[part]}

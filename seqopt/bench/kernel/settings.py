@@ -68,7 +68,7 @@ class Settings:
     partition_strings: int = 128
     features: int = 2000
     features_length: int = 180
-    pools: tuple[int, ...] = (10_000, 100_000)
+    pools: tuple[int, ...] = (10_000, 100_000, 249_000)
     training: int = 100
     variants: int = 120
     nodes: int = 100

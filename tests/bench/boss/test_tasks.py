@@ -97,6 +97,10 @@ def test_the_published_methods_differ_in_what_their_names_say() -> None:
     here, genes = setting("101"), setting("thesis-60")
     built = METHODS["boss"].arguments(here)
     assert (built["surrogate"].priors, built["acquisition"].incumbent, built["search"].patience) == (False, "value", 1)
+    assert built["transform"] == "none"
+    learned = METHODS["boss-auto"].arguments(here)
+    assert learned["transform"] == "auto"
+    assert learned.keys() == built.keys()
     assert METHODS["boss-rs"].arguments(here)["search"].candidates == 10_000
     assert METHODS["boss-patient"].arguments(here)["search"].patience == 10
     noises = [METHODS["boss-code"].arguments(setting(name))["surrogate"].noise for name in ("101", "101-noisy")]
