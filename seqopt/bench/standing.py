@@ -104,7 +104,8 @@ def _of_boss(results: Path) -> Iterator[Search]:
     from seqopt.bench.boss.scores import best_so_far
     from seqopt.bench.boss.tasks import TASKS
 
-    singles = {name: METHODS[name].label for name in ("ssk-ga", "ngram-ga", "one-hot-ga", "codons-ga")}
+    alone = ("ssk-ga", "ngram-ga", "one-hot-ga", "codons-ga")
+    singles = {method: METHODS[method].label for name in alone for method in (name, f"{name}-auto")}
     units = {"synthetic": ("occurrences", 2), "genes": ("kcal/mol", 2), "regression": ("log(1 + MSE)", 3)}
     for name, by_method in read_runs(results / "boss").items():
         task = TASKS[name]

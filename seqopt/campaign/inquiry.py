@@ -167,7 +167,7 @@ class PredictedStrings(Tabulated, list[Predicted]):
         self.beside = dict(beside or {})
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per string; columns that hold nothing are left out. Limits are text, such as ``"<0.1"``.
+        """One row per string; columns that hold nothing are left out. The sign of a limit has a column of its own.
 
         Where results are yes or no, predictions are called as in batches, ``chance_of_hit`` and so on. Columns of a
         file stand behind those of the predictions, as they are written there; one of the same name is called

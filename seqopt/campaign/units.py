@@ -37,7 +37,10 @@ QUANTITIES = ("IC50", "EC50", "AC50", "XC50", "CC50", "GI50", "MIC", "Ki", "Kd",
 _LOG = "-log10 M"
 _LOG_OF = re.compile(r"[-\u2212\u2013]\s*log(?:_?10|\u2081\u2080)?\s*[(\[]?\s*([^()\[\]]+?)\s*[)\]]?", re.IGNORECASE)
 
-_LOGARITHM = re.compile(r"[-\u2212]?\s*(?:log(?:10|_10|[A-Z])?|lg)(?![A-Za-z0-9])")
+_LOGARITHM = re.compile(
+    r"[-\u2212]?\s*(?:[cCxX]?[Ll]og(?:_?10|_?[A-Z](?:[ _]?(?:pH ?)?\d+(?:[.,]\d+)?)?)?|lg)(?![A-Za-z0-9])"
+)
+"""Names and units of decadic logarithms: log10 x, lg x, logP, cLogP, LogD7.4."""
 
 _LN10 = math.log(10)
 
@@ -169,8 +172,8 @@ def are_logarithms(settings: Settings) -> bool:
     """Whether the values of a campaign are decadic logarithms, by their unit or their name.
 
     Example:
-        >>> [are_logarithms(Settings(name)) for name in ("pIC50", "logP", "log10 titre", "logit", "yield")]
-        [True, True, True, False, False]
+        >>> [are_logarithms(Settings(name)) for name in ("pIC50", "logP", "LogD7.4", "log10 titre", "logit", "yield")]
+        [True, True, True, True, False, False]
         >>> are_logarithms(Settings("potency", unit="-log10 M")), are_logarithms(Settings("IC50", unit="nM"))
         (True, False)
     """

@@ -15,6 +15,9 @@ from seqopt.encoding.tokenizers import CharacterTokenizer, Tokenizer, resolve_to
 from seqopt.errors import InputError
 from seqopt.utils.config import Configurable
 
+LARGEST_TABLE = 0xFFFF
+"""Highest code of a character that is numbered by a table of all codes."""
+
 
 @dataclass(frozen=True)
 class EncodedStrings:
@@ -216,12 +219,14 @@ class Encoder(Configurable):
     def _numbers_of_characters(self, text: str) -> npt.NDArray[np.uint16]:
         """`_numbers` of single characters, in time that is hardly more than that of a table look-up."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        if codes.max(initial=0) > LARGEST_TABLE:
+            return self._numbers(list(text))
         met = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
         met[codes] = True
         symbols = [chr(code) for code in np.flatnonzero(met)]
-        # New ones are numbered as they appear.
-        for symbol in sorted((symbol for symbol in symbols if symbol not in self.alphabet), key=text.index):
-            self.alphabet.number(symbol)
+        if any(symbol not in self.alphabet for symbol in symbols):
+            # New ones are numbered as they appear.
+            return self._numbers(list(text))
         table = np.zeros(len(met), dtype=np.uint16)
         table[met] = [self.alphabet.number(symbol) for symbol in symbols]
         return table[codes]

@@ -93,7 +93,7 @@ SORTED_ELEMENTS = 1 << 16
 """N-grams that are sorted at once, at least those of one string."""
 
 SORTED_FROM = 100
-"""Symbols of the longest string from which squared lengths come from sorting: about where that becomes faster."""
+"""Symbols of a string from which its squared length comes from sorting: about where that becomes faster."""
 
 NO_GAPS = 1e-60
 """A gap decay at which sub-sequences with gaps vanish compared with contiguous ones, whatever their number."""
@@ -567,14 +567,24 @@ def _squared_lengths(strings: EncodedStrings, longest: int) -> Counts:
             for rows in _slices(len(strings), max(1, BLOCK_ELEMENTS // _possible(letters, longest)))
         ]
         return np.concatenate([np.einsum("ij,ij->i", part, part, dtype=np.float64) for part in parts])
-    width = int(strings.lengths.max(initial=0))
+    long = strings.lengths >= SORTED_FROM
     bits = int(strings.tokens.max(initial=0)).bit_length()
-    if width >= SORTED_FROM and bits * longest <= CODE_BITS:
-        found = [
-            _squares_of_sorted(strings.tokens[rows, :width], longest, bits)
-            for rows in _slices(len(strings), max(1, SORTED_ELEMENTS // width))
-        ]
-        return np.concatenate(found)
+    if not long.any() or bits * longest > CODE_BITS:
+        return _squares_by_program(strings, longest)
+    if not long.all():
+        found = np.empty(len(strings))
+        for of_length in (np.flatnonzero(long), np.flatnonzero(~long)):
+            found[of_length] = _squared_lengths(strings.take(of_length), longest)
+        return found
+    width = int(strings.lengths.max())
+    sorted_blocks = [
+        _squares_of_sorted(strings.tokens[rows, :width], longest, bits)
+        for rows in _slices(len(strings), max(1, SORTED_ELEMENTS // width))
+    ]
+    return np.concatenate(sorted_blocks)
+
+
+def _squares_by_program(strings: EncodedStrings, longest: int) -> Counts:
     values, _ = self_order_sums(strings, NO_GAPS, longest, weights=np.ones(longest))
     return np.rint(values)
 

@@ -120,7 +120,6 @@ def _published_latent(model: Autoencoder) -> Callable[[Setting], dict[str, Any]]
         smooth = latent_gp(vae)
         pool = setting.part == "molecules"
         return {
-            "transform": "none",
             "surrogate": maximum_likelihood_gp(smooth.kernel, encoder=smooth.encoder),
             "acquisition": LogExpectedImprovement("value" if pool else "mean"),
             "search": FreshCandidates(left_out=setting.left_out) if pool else LatentSearch(vae),
@@ -187,7 +186,7 @@ def _published(
             tokenizer="characters" if representation == "bases" else None,
             noise=EXACT if exact and not TASKS[setting.task].noisy else None,
         )
-        arguments = {"transform": "none", **strategy.config_arguments()}
+        arguments = strategy.config_arguments()
         if setting.part == "molecules":
             arguments["search"] = FreshCandidates()
         elif search == "random":
@@ -261,19 +260,25 @@ _METHODS = {
 }
 
 PUBLISHED = ("boss", "boss-code", "boss-parts", "boss-bases", "boss-bases-parts", "boss-cvae", "boss-gvae")
-"""Methods of the paper. Each is there with the default's learned transform of the values, too (``NAME-auto``)."""
+"""Methods of the paper, which models values as they are."""
+
+EARLIER = ("ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "codons-ga", "cvae", "gvae")
+"""Methods that were run before searches learned a transform of their values."""
 
 
-def _learning_a_transform(method: Method) -> Method:
+def _on_values(method: Method, transform: str, label: str = "") -> Method:
     def build(setting: Setting) -> dict[str, Any]:
-        return {**method.arguments(setting), "transform": "auto"}
+        return {**method.arguments(setting), "transform": transform}
 
-    return replace(method, label=f"{method.label}, transform learned", arguments=build, studied=True)
+    return replace(
+        method, label=f"{method.label}{label}", arguments=build, studied=method.studied or transform != "none"
+    )
 
 
 METHODS: Mapping[str, Method] = {
     **_METHODS,
-    **{f"{name}-auto": _learning_a_transform(_METHODS[name]) for name in PUBLISHED},
+    **{name: _on_values(_METHODS[name], "none") for name in (*PUBLISHED, *EARLIER)},
+    **{f"{name}-auto": _on_values(_METHODS[name], "auto", ", transform learned") for name in (*PUBLISHED, *EARLIER)},
 }
 """All methods by name; ``default`` is the optimiser as it is when nothing is chosen."""
 

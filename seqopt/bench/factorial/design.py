@@ -33,7 +33,7 @@ FACTORS: Mapping[str, tuple[str, ...]] = {
     "acquisition": ("ei", "gibbon", "mean"),
     "search": ("published", "ours", "random"),
 }
-"""Levels of each factor; the first of each are the published BOSS."""
+"""Levels of each factor; the first of each are the published BOSS, but that it sees values as they are."""
 
 LABELS: Mapping[str, str] = {
     "ssk": "sub-sequences",
@@ -80,7 +80,12 @@ class Cell:
 
     def arguments(self) -> dict[str, Any]:
         """Those of `seqopt.optimizer.Optimizer`."""
-        return {"surrogate": self._surrogate(), "acquisition": self._acquisition(), "search": self._search()}
+        return {
+            "surrogate": self._surrogate(),
+            "acquisition": self._acquisition(),
+            "search": self._search(),
+            "transform": "auto",
+        }
 
     def _surrogate(self) -> Surrogate:
         from seqopt.strategies import maximum_likelihood_gp

@@ -84,11 +84,12 @@ def test_the_default_methods_leave_everything_to_the_optimiser_but_what_is_compa
     ours = ("default", "ssk-ga", "ssk-rs", "ngram-ga", "one-hot-ga", "codons-ga")
     assert DEFAULT_METHODS[:6] == ours
     here = setting("101")
-    assert METHODS["ngram-ga"].arguments(here) == {"surrogate": "ngrams"}
+    assert METHODS["ngram-ga"].arguments(here) == {"surrogate": "ngrams", "transform": "none"}
+    assert METHODS["ngram-ga-auto"].arguments(here) == {"surrogate": "ngrams", "transform": "auto"}
     assert METHODS["default"].arguments(here) == {}
-    assert METHODS["ssk-ga"].arguments(here) == {"surrogate": "ssk-bayes"}
+    assert METHODS["ssk-ga"].arguments(here) == {"surrogate": "ssk-bayes", "transform": "none"}
     search = METHODS["ssk-rs"].arguments(here)
-    assert list(search) == ["surrogate", "search"]
+    assert list(search) == ["surrogate", "search", "transform"]
     assert search["search"].candidates == 10_000
     assert not METHODS["ssk-ga-unseeded"].arguments(here)["search"].seeded
 
