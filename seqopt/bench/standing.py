@@ -146,7 +146,11 @@ def _of_zinc(results: Path) -> Iterator[Search]:
         for name in (
             "full-gibbon-10-b",
             *(f"full-gibbon-10-{s}" for s in ("minmax", "ngrams", "tanimoto", "fragprints")),
+            *(f"full-gibbon-10-{s}-auto" for s in ("minmax", "ngrams")),
         )
+    }
+    singles = {
+        name: f"{label}, transform learned" if name.endswith("-auto") else label for name, label in singles.items()
     }
     for count in CHECKPOINTS:
         if count > INITIAL:

@@ -144,7 +144,12 @@ _SIZES: tuple[tuple[str, str, int, float | Literal["1/B"]], ...] = (
     ("gibbon-10-b", "batches of 10", 10, "1/B"),
 )
 
-_OTHERWISE: tuple[tuple[str, Literal["none", "auto"]], ...] = (("ngrams+minmax", "auto"), ("ngrams+counts", "none"))
+_OTHERWISE: tuple[tuple[str, Literal["none", "auto"]], ...] = (
+    ("minmax", "auto"),
+    ("ngrams", "auto"),
+    ("ngrams+minmax", "auto"),
+    ("ngrams+counts", "none"),
+)
 
 METHODS: dict[str, Method] = {
     "gibbon-1": Method("GIBBON, one at a time", "gibbon", 1, FRESH, "#0072B2"),

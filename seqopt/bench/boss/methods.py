@@ -259,6 +259,20 @@ _METHODS = {
     "boss-one-hot": Method("one-hot as published", "#CC79A7", _published(kernel="one-hot"), _FIXED, studied=True),
 }
 
+LEARNED = "-auto"
+"""What the names of methods end with that see values through a learned transform, and without it do not."""
+
+
+def untransformed(name: str) -> str:
+    """The method that differs in the transform only, or the same one.
+
+    Example:
+        >>> untransformed("boss-auto"), untransformed("boss")
+        ('boss', 'boss')
+    """
+    return name.removesuffix(LEARNED)
+
+
 PUBLISHED = ("boss", "boss-code", "boss-parts", "boss-bases", "boss-bases-parts", "boss-cvae", "boss-gvae")
 """Methods of the paper, which models values as they are."""
 
@@ -278,7 +292,9 @@ def _on_values(method: Method, transform: str, label: str = "") -> Method:
 METHODS: Mapping[str, Method] = {
     **_METHODS,
     **{name: _on_values(_METHODS[name], "none") for name in (*PUBLISHED, *EARLIER)},
-    **{f"{name}-auto": _on_values(_METHODS[name], "auto", ", transform learned") for name in (*PUBLISHED, *EARLIER)},
+    **{
+        f"{name}{LEARNED}": _on_values(_METHODS[name], "auto", ", transform learned") for name in (*PUBLISHED, *EARLIER)
+    },
 }
 """All methods by name; ``default`` is the optimiser as it is when nothing is chosen."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqopt.bench.boss.methods import METHODS
+from seqopt.bench.boss.methods import METHODS, untransformed
 from seqopt.bench.boss.published import PUBLISHED, SCALED_BY_FOUR
 from seqopt.bench.boss.scores import best_so_far
 from seqopt.bench.boss.tasks import TASKS, Part
@@ -57,7 +57,8 @@ def plot(runs: Mapping[str, Mapping[str, Sequence[Run]]], part: Part, picture: P
 def _panel(axes: Any, name: str, by_method: Mapping[str, Sequence[Run]]) -> None:
     task = TASKS[name]
     for method, runs in by_method.items():
-        if METHODS[method].studied:
+        plain = untransformed(method)
+        if METHODS[plain].studied or (plain != method and plain in by_method):
             continue
         curves = np.stack([best_so_far(run) for run in runs])[:, task.initial - 1 :]
         steps = np.arange(curves.shape[1])

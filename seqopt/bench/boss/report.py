@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqopt.bench.boss.methods import METHODS, OURS, REFERENCE
+from seqopt.bench.boss.methods import METHODS, OURS, REFERENCE, untransformed
 from seqopt.bench.boss.molecules import rank_of
 from seqopt.bench.boss.plots import WORTH, plot
 from seqopt.bench.boss.published import PRINTED, PUBLISHED, SCALED_BY_FOUR
@@ -252,7 +252,16 @@ def _undecodable(by_method: Mapping[str, Sequence[Run]]) -> str:
 
 
 def _of_part(runs: Runs, part: Part) -> Runs:
-    return {name: by_method for name, by_method in runs.items() if TASKS[name].part == part}
+    return {name: _told_apart(by_method) for name, by_method in runs.items() if TASKS[name].part == part}
+
+
+def _told_apart(by_method: Mapping[str, Sequence[Run]]) -> dict[str, Sequence[Run]]:
+    """Without methods of a learned transform where there are as many runs or more without it."""
+    return {
+        name: several
+        for name, several in by_method.items()
+        if untransformed(name) == name or len(by_method.get(untransformed(name), ())) < len(several)
+    }
 
 
 def _each(runs: Runs) -> Iterable[Run]:

@@ -64,6 +64,20 @@ def test_counts_of_all_methods(runs) -> None:
     assert (model["method"], model["count"]) == ("default, largest posterior mean", "9.00 ± 0.00 of 9")
 
 
+def test_runs_of_a_learned_transform_are_shown_where_there_are_too_few_without(runs) -> None:
+    def shown(plain, learned):
+        found = {"default": runs["101"]["default"]}
+        for name, count in (("boss", plain), ("boss-auto", learned)):
+            if count:
+                found[name] = runs["101"]["random"][:count]
+        return [row["method"] for row in rows_of(report.tables({"101": found}, {}, {})[1])]
+
+    published, learned = "BOSS as published", "BOSS as published, transform learned"
+    assert shown(2, 2) == ["default", published]
+    assert shown(1, 2) == ["default", published, learned]
+    assert shown(0, 1) == ["default", learned]
+
+
 def test_genes_with_all_energies(runs) -> None:
     table = report.genes("peptide-10", runs["peptide-10"], ENERGIES)
     ours, random = rows_of(table)
