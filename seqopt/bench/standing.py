@@ -99,13 +99,13 @@ def searches(results: Path) -> Iterator[Search]:
 
 
 def _of_boss(results: Path) -> Iterator[Search]:
-    from seqopt.bench.boss.methods import METHODS
+    from seqopt.bench.boss.methods import LEARNED, METHODS
     from seqopt.bench.boss.runs import read_runs
     from seqopt.bench.boss.scores import best_so_far
     from seqopt.bench.boss.tasks import TASKS
 
     alone = ("ssk-ga", "ngram-ga", "one-hot-ga", "codons-ga")
-    singles = {method: METHODS[method].label for name in alone for method in (name, f"{name}-auto")}
+    singles = {method: METHODS[method].label for name in alone for method in (name, f"{name}{LEARNED}")}
     units = {"synthetic": ("occurrences", 2), "genes": ("kcal/mol", 2), "regression": ("log(1 + MSE)", 3)}
     for name, by_method in read_runs(results / "boss").items():
         task = TASKS[name]

@@ -10,6 +10,7 @@ import pytest
 from seqopt.bench.boss.tasks import TASKS
 from seqopt.bench.records import append_record
 from seqopt.bench.standing import Difference, Search, best_single, difference, main, searches, table
+from seqopt.bench.zinc import METHODS
 
 SINGLES = {"one": "One", "two": "Two", "absent": "Absent"}
 
@@ -72,6 +73,21 @@ def test_stored_runs_are_read_with_the_sign_of_their_task(tmp_path: Path) -> Non
     document.write_text("<!-- begin standing -->\n<!-- end standing -->\n")
     main(["--results", str(tmp_path), "--document", str(document)])
     assert "| n-gram-ga | 0.500 ± 0.500 | 2 | level | 1.500 ± 0.500 | 2 | ahead |" in document.read_text()
+
+
+def test_single_surrogates_are_those_on_transformed_values_as_well(tmp_path: Path) -> None:
+    for method, count in {"default": 3.0, "ngram-ga": 1.0, "ngram-ga-auto": 2.0}.items():
+        run = {"job": {"task": "101", "method": method, "seed": 0}, "settings": {}, "values": [0.0, count]}
+        append_record(tmp_path / "boss" / f"{method}.jsonl", run, ["job"])
+    prefix = "full-gibbon-10-"
+    for method, best in {"ngrams+counts": 4.0, "ngrams": 2.0, "minmax": 1.0, "minmax-auto": 3.0}.items():
+        name = prefix + method
+        run = {"job": {"method": name, "seed": 0}, "method": METHODS[name].settings, "values": [best] * 120}
+        append_record(tmp_path / "zinc" / f"{name}.jsonl", run, ["job"])
+    boss, *zinc = searches(tmp_path)
+    assert best_single(boss) == "ngram-ga-auto"
+    assert {best_single(one) for one in zinc} == {f"{prefix}minmax-auto"}
+    assert "| minmax, transform learned | 1.00 |" in table(zinc)
 
 
 def test_variants_are_compared_after_each_plate(tmp_path: Path) -> None:

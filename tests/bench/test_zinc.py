@@ -97,6 +97,20 @@ def test_what_the_model_sees_of_the_values_is_what_the_method_says(
     assert built == [transform] == [METHODS[name].settings["transform"]]
 
 
+def test_what_only_tells_causes_apart_runs_when_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    planned: list[set[str]] = []
+    monkeypatch.setattr(zinc, "zinc", lambda: None)
+    monkeypatch.setattr(zinc, "report", lambda *paths: None)
+    monkeypatch.setattr(zinc, "run_jobs", lambda jobs, *others, **options: planned.append({job.method for job in jobs}))
+    for named in ([], ["--methods", "published-1-auto"]):
+        zinc.main(["--results", str(tmp_path), "--seeds", "1", *named])
+    everything, one = planned
+    assert one == {"published-1-auto"}
+    assert everything == set(METHODS) - {name for name in METHODS if METHODS[name].studied}
+    assert {"published-1", "full-gibbon-10-ngrams+counts"} <= everything
+    assert not {"published-1-auto", "gibbon-10-b-auto", "full-gibbon-10-ngrams+counts-none"} & everything
+
+
 def test_runs_of_before_there_was_a_transform_had_none() -> None:
     stored = {name: value for name, value in METHODS["gibbon-1"].settings.items() if name != "transform"}
     assert METHODS["gibbon-1"].chose(stored)

@@ -83,6 +83,17 @@ def test_characters_are_numbered_as_they_appear(strings: list[str], before: list
     assert list(encoder.alphabet) == list(dict.fromkeys("".join([*before, *strings])))
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=6), max_size=8))
+def test_characters_that_are_known_have_the_same_numbers_as_when_they_were_new(strings: list[str]) -> None:
+    encoder = Encoder()
+    first = encoder.encode(strings)
+    number = {symbol: place for place, symbol in enumerate(encoder.alphabet, start=1)}
+    for encoded in (first, encoder.encode(strings)):
+        rows = [row[:length].tolist() for row, length in zip(encoded.tokens, encoded.lengths, strict=True)]
+        assert rows == [[number[symbol] for symbol in string] for string in strings]
+
+
 def test_characters_beyond_sixteen_bits_and_halves_of_pairs() -> None:
     encoder = Encoder()
     strings = ["\U0001f9eaA\ud800", "A\U0010ffff\0"]

@@ -29,7 +29,8 @@ def plot(runs: Mapping[str, Mapping[str, Sequence[Run]]], part: Part, picture: P
     """A panel for each task: mean over seeds and a band of one standard error, and the published scores as circles.
 
     Args:
-        runs: By task and method; methods that are there for study are left out.
+        runs: By task and method; methods that are there for study are left out, and those of a learned transform where
+            there are runs without.
         part: That of the tasks.
         picture: The PNG to write.
     """

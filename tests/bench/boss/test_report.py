@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from seqopt.bench.boss import report
+from seqopt.bench.boss.plots import _panel
 
 
 @pytest.fixture
@@ -76,6 +78,17 @@ def test_runs_of_a_learned_transform_are_shown_where_there_are_too_few_without(r
     assert shown(2, 2) == ["default", published]
     assert shown(1, 2) == ["default", published, learned]
     assert shown(0, 1) == ["default", learned]
+
+
+def test_curves_of_a_learned_transform_are_drawn_where_there_are_none_without(runs) -> None:
+    def drawn(*methods):
+        axes = Figure().subplots()
+        _panel(axes, "101", dict.fromkeys(methods, runs["101"]["random"]))
+        return [line.get_label() for line in axes.get_lines() if line.get_label()[0] != "_"]
+
+    assert drawn("boss", "boss-auto") == ["BOSS as published"]
+    assert drawn("default", "boss-auto") == ["default", "BOSS as published, transform learned"]
+    assert drawn("default", "boss-code-auto", "boss-code") == ["default"]
 
 
 def test_genes_with_all_energies(runs) -> None:

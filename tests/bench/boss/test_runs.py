@@ -104,6 +104,35 @@ def test_runs_from_before_an_argument_was_added_are_of_the_same_method(make_run,
         read_runs(tmp_path)
 
 
+def test_runs_with_and_without_a_transform_are_not_of_one_method(make_run, tmp_path) -> None:
+    learned = {"acquisition": {"class": "GIBBON"}, "transform": "auto"}
+    of_before = {"acquisition": {"class": "GIBBON"}}
+    at_random = [{"acquisition": {"class": "RandomAcquisition"}, "transform": name} for name in ("auto", "none")]
+    latent = [{"strategy": {"class": "RandomLatentStrategy"}, "transform": name} for name in ("auto", "none")]
+    stored = {
+        "random": at_random,
+        "cvae-random": latent,
+        "ssk-ga": [of_before, of_before | {"transform": "none"}],
+        "ssk-ga-auto": [learned, learned],
+    }
+    for method, several in stored.items():
+        for seed, settings in enumerate(several):
+            run = make_run("101", method, seed, [0, 1, 2]) | {"settings": settings}
+            append_record(Job("101", method, seed).path(tmp_path), run, ["job"])
+    assert {method: len(runs) for method, runs in read_runs(tmp_path)["101"].items()} == dict.fromkeys(stored, 2)
+    run = make_run("101", "ssk-ga", 2, [0, 1, 2]) | {"settings": learned}
+    append_record(Job("101", "ssk-ga", 2).path(tmp_path), run, ["job"])
+    with pytest.raises(InputError, match=r"ssk-ga on 101 .* different settings"):
+        read_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("method", "transform"), [("boss", "none"), ("boss-auto", "auto"), ("ssk-ga", "none"), ("default", "auto")]
+)
+def test_runs_say_what_transform_they_had(method, transform) -> None:
+    assert work(Job("101", method, 0, steps=1))["settings"]["transform"] == transform
+
+
 @pytest.fixture(scope="module")
 def vae():
     from seqopt.vae import CharacterCodec, NetworkSizes, TrainingSettings, train

@@ -161,6 +161,7 @@ def test_cells_are_what_they_are_called(cell: Cell) -> None:
     )
     assert settings["search"].get("patience") == {"published": 1, "ours": 8}.get(cell.search)
     assert settings["search"].get("candidates") == (10_000 if cell.search == "random" else None)
+    assert settings["transform"] == arguments["transform"] == "auto"
     assert len(run["values"]) == 3
     assert json.loads(json.dumps(run)) == run
 
