@@ -3,7 +3,9 @@
 Nothing is run: the raw results of ``seqopt bench boss``, ``formulas``, ``zinc``, ``docking`` and, of the variants whose
 default is a mixture, ``gb1`` are read. The best
 single surrogate of a search is the one of the largest mean over all its runs, and is compared with the default by the
-differences over the seeds that both have. To pick the best of several by their results favours it.
+differences over the seeds that both have. To pick the best of several by their results favours it: how much is told
+by how often the default would be behind if it were one of the single surrogates' equals, its results of each seed
+exchanged with theirs at random. Each single surrogate, always taken, is held against the best one in the same way.
 """
 
 from __future__ import annotations
@@ -17,6 +19,21 @@ import numpy as np
 
 from seqopt.bench.records import Run
 from seqopt.bench.runner import replace_section
+
+EXCHANGES = 400
+"""Random exchanges of the results of equals."""
+
+ALWAYS = 10
+"""Least rows of a single surrogate that is held against the best ones."""
+
+NAMES = {
+    "SSK-ga": "ssk",
+    "seqopt, sub-sequences only": "ssk",
+    "n-gram-ga": "ngrams",
+    "seqopt, n-grams only": "ngrams",
+    "one-hot-ga": "one-hot",
+}
+"""Surrogates that benchmarks call otherwise."""
 
 Values = Mapping[str, Mapping[int, float]]
 """What the runs of each method ended with, by seed; more is better."""
@@ -88,6 +105,69 @@ def best_single(search: Search) -> str | None:
     """The single surrogate of the largest mean over its runs."""
     there = [name for name in search.singles if search.values.get(name)]
     return max(there, key=lambda name: float(np.mean(list(search.values[name].values()))), default=None)
+
+
+def verdict_of(values: Values, singles: Mapping[str, str], ours: str) -> str | None:
+    """How a method stands against the best single surrogate, which it may be itself; `None` if no seeds can tell."""
+    name = best_single(Search("", 0, ours, singles, values))
+    if name is None or name == ours:
+        return None if name is None else "level"
+    compared = difference(values[ours], values[name])
+    return None if compared is None else compared.verdict
+
+
+def behind_by_chance(found: Sequence[Search], rng: np.random.Generator) -> tuple[float, float]:
+    """In how many rows the default would be behind the best single surrogate if it were one of their equals.
+
+    Args:
+        found: The rows.
+        rng: Exchanges the results of each seed among the default and the single surrogates that have it.
+
+    Returns:
+        Mean and standard deviation over `EXCHANGES` exchanges.
+    """
+    counts = np.zeros(EXCHANGES)
+    for search in found:
+        names = [name for name in (search.default, *search.singles) if search.values.get(name)]
+        seeds = sorted({seed for name in names for seed in search.values[name]})
+        for draw in range(EXCHANGES):
+            exchanged: dict[str, dict[int, float]] = {name: {} for name in names}
+            for seed in seeds:
+                having = [name for name in names if seed in search.values[name]]
+                for name, place in zip(having, rng.permutation(len(having)), strict=True):
+                    exchanged[name][seed] = search.values[having[place]][seed]
+            counts[draw] += verdict_of(exchanged, search.singles, search.default) == "behind"
+    return float(counts.mean()), float(counts.std())
+
+
+def always(found: Sequence[Search]) -> str:
+    """A row for each single surrogate of `ALWAYS` rows or more: in how many it is behind the best, or random search.
+
+    With and without a learned transform it counts as one, by the better of the two.
+    """
+    rows: dict[str, list[tuple[str | None, ...]]] = {}
+    for search in found:
+        by_name: dict[str, list[str]] = {}
+        for method, label in search.singles.items():
+            if search.values.get(method):
+                plain = label.removesuffix(", transform learned")
+                by_name.setdefault(NAMES.get(plain, plain), []).append(method)
+        for name, methods in by_name.items():
+            method = max(methods, key=lambda one: float(np.mean(list(search.values[one].values()))))
+            pair = (method, search.default)
+            single = [verdict_of(search.values, search.singles, one) for one in pair]
+            random = [difference(search.values[one], search.values.get("random", {})) for one in pair]
+            rows.setdefault(name, []).append((*single, *(None if one is None else one.verdict for one in random)))
+    lines = [
+        "| always | rows | behind the best single surrogate | the default there | behind random search | "
+        "the default there |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, verdicts in sorted(rows.items(), key=lambda row: -len(row[1])):
+        if len(verdicts) >= ALWAYS:
+            counts = [sum(verdict == "behind" for verdict in column) for column in zip(*verdicts, strict=True)]
+            lines.append(f"| {name} | {len(verdicts)} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
 
 
 def searches(results: Path) -> Iterator[Search]:
@@ -236,6 +316,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--document", type=Path, default=Path("docs/results.md"), help="where the table goes")
     options = parser.parse_args(list(argv or []))
-    text = table(list(searches(options.results)))
+    found = list(searches(options.results))
+    mean, deviation = behind_by_chance(found, np.random.default_rng(0))
+    text = "\n\n".join(
+        [
+            table(found),
+            "Of equals, their results of each seed exchanged at random, the one that is called default would be behind "
+            f"the best of the others in {mean:.1f} ± {deviation:.1f} rows (mean and standard deviation of {EXCHANGES} "
+            "exchanges).",
+            always(found),
+        ]
+    )
     print(text)
     replace_section(options.document, "standing", text)

@@ -7,9 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqopt.bench import standing
 from seqopt.bench.boss.tasks import TASKS
 from seqopt.bench.records import append_record
-from seqopt.bench.standing import Difference, Search, best_single, difference, main, searches, table
+from seqopt.bench.standing import (
+    Difference,
+    Search,
+    always,
+    behind_by_chance,
+    best_single,
+    difference,
+    main,
+    searches,
+    table,
+)
 from seqopt.bench.zinc import METHODS
 
 SINGLES = {"one": "One", "two": "Two", "absent": "Absent"}
@@ -53,6 +64,38 @@ def test_the_table_marks_where_the_default_is_behind() -> None:
     assert rows[1] == "| toy |  |  |  |  |  |  |  |"
     assert "Against the best single surrogate: ahead 0, level 0, behind 1, one seed 0 of 1 rows." in text
     assert "Against random search: ahead 1, level 0, behind 0, one seed 0 of 1 rows." in text
+
+
+def test_of_two_equals_one_is_behind_as_often_as_their_differences_have_that_sign() -> None:
+    # With two methods and three seeds, exchanges give the differences +-1, +-2 and +-3 all signs: means of -2, -4/3,
+    # -2/3 and 0 (twice), and their opposites. Standard errors by hand: 0.58, 1.20, 1.76 and 1.53 or more.
+    equals = search(default={0: 1.0, 1: 2.0, 2: 3.0}, one={0: 0.0, 1: 0.0, 2: 0.0})
+    mean, deviation = behind_by_chance([equals] * 4, np.random.default_rng(0))
+    share = 2 / 8  # -1 -2 -3 and 1 -2 -3; of -1 2 -3 and the others the mean is within one standard error
+    assert mean == pytest.approx(4 * share, abs=0.2)
+    assert deviation == pytest.approx(np.sqrt(4 * share * (1 - share)), abs=0.15)
+
+
+def test_no_row_of_equal_results_is_behind_by_chance() -> None:
+    same = {0: 1.0, 1: 1.0}
+    assert behind_by_chance([search(default=same, one=same), search(default=same)], np.random.default_rng(0)) == (0, 0)
+
+
+def test_a_single_surrogate_that_is_always_taken_is_held_against_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "ALWAYS", 2)
+    low, middle, high = ({seed: level + 0.1 * seed * (seed - 1) for seed in range(3)} for level in (0.0, 1.0, 2.0))
+    found = [
+        Search("", 2, "default", {"a": "SSK-ga", "b": "ssk, transform learned", "c": "minmax"}, values)
+        for values in (
+            {"default": middle, "a": low, "b": high, "c": low, "random": middle},
+            {"default": middle, "a": middle, "c": low, "random": low},
+        )
+    ]
+    del found[1].singles["b"]  # type: ignore[attr-defined]
+    rows = always(found).splitlines()[2:]
+    # The better of the two is the best itself, and ahead of random search; in the second row it is the best again.
+    assert rows[0] == "| ssk | 2 | 0 | 1 | 0 | 0 |"
+    assert rows[1] == "| minmax | 2 | 2 | 1 | 1 | 0 |"
 
 
 def test_stored_runs_are_read_with_the_sign_of_their_task(tmp_path: Path) -> None:
