@@ -318,6 +318,7 @@ def _as_begun(
     """Settings that were not given are those with which a training was begun, by whatever version."""
     from seqopt.vae import SMILES_SETTINGS, SMILES_SIZES, NetworkSizes, TrainingSettings
     from seqopt.vae.checkpoint import open_checkpoint
+    from seqopt.vae.training import SETTINGS_BEFORE
 
     with open_checkpoint(path) as checkpoint:
         facts = checkpoint.facts
@@ -326,7 +327,7 @@ def _as_begun(
         return settings, sizes  # no training: what is wrong with the file is said where it is taken up
     default, plain = TrainingSettings(), NetworkSizes(latent=1)
     try:
-        begun = dict(training.get("settings", {}))
+        begun = {**SETTINGS_BEFORE, **training.get("settings", {})}
         own = {name: begun.get(name, getattr(default, name)) for name in SMILES_SETTINGS if name not in given}
         own_sizes = {name: before.get(name, getattr(plain, name)) for name in SMILES_SIZES}
         return replace(settings, **own), replace(sizes, **own_sizes)

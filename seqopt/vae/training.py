@@ -21,7 +21,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -73,6 +73,9 @@ SMILES_SETTINGS: Mapping[str, Any] = MappingProxyType(
 )
 """How the training of SMILES differs: they are long, of many lengths, and hard to code."""
 
+SETTINGS_BEFORE: Mapping[str, Any] = MappingProxyType({"sorted_batches": 1, "ramp": 0, "portion": 0})
+"""What trainings had that say nothing of these settings, because an earlier version began them."""
+
 LARGEST_LOG_VARIANCE = 4.0
 """Where the encoder gives more, the objective continues as a straight line: see `_tamed`."""
 
@@ -91,8 +94,8 @@ class TrainingSettings:
         patience: Epochs without a better held-out loss after which it ends.
         sorted_batches: Strings of so many batches are sorted by length before they are divided, so that there is less
             padding to compute. 1 for batches at random.
-        ramp: Steps over which the learning rate rises from 0, so that the first steps of a wide network do not
-            overshoot; at most a tenth of all.
+        ramp: Steps over which the learning rate rises from 0, so that the first ones do not overshoot and leave
+            dimensions that are never used after; at most a tenth of all.
         portion: Strings of an epoch, 0 for all. With fewer, one epoch goes on in the random order of all strings where
             the last one stopped; held-out strings are looked at, and a checkpoint is written, the more often.
 
@@ -108,7 +111,7 @@ class TrainingSettings:
     held_out: float = 0.05
     patience: int = 10
     sorted_batches: int = 1
-    ramp: int = 0
+    ramp: int = 200
     portion: int = 0
 
     def __post_init__(self) -> None:
@@ -496,9 +499,9 @@ class _Trainer:
                 f"{path} was begun with other strings ({before.get('strings')} of them, now {now['strings']}): a "
                 "training can only be resumed with the same ones in the same order"
             )
-        # A size or setting that there was not yet when a training began was as it is by default.
+        # A size or setting that there was not yet when a training began was as it had been before.
         sizes = {"channels": 0, "decoder": 1} | dict(theirs.get("sizes", {}))
-        settings = {item.name: item.default for item in fields(TrainingSettings)} | dict(before.get("settings", {}))
+        settings = {**SETTINGS_BEFORE, **before.get("settings", {})}
         pairs: list[tuple[str, Any, Any]]
         pairs = [(f"{name} of the network", sizes.get(name), new) for name, new in own["sizes"].items()]
         pairs += [(name, settings.get(name), new) for name, new in now["settings"].items()]
