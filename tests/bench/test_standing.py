@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ SINGLES = {"one": "One", "two": "Two", "absent": "Absent"}
 
 
 def search(**values: dict[int, float]) -> Search:
-    return Search("toy", 2, "default", SINGLES, values)
+    return Search("toy", "toy", 2, "default", SINGLES, values)
 
 
 def test_only_common_seeds_are_paired() -> None:
@@ -66,14 +67,43 @@ def test_the_table_marks_where_the_default_is_behind() -> None:
     assert "Against random search: ahead 1, level 0, behind 0, one seed 0 of 1 rows." in text
 
 
+def of_runs(runs: str, singles: dict[str, str], **values: dict[int, float]) -> Search:
+    return Search("toy", runs, 2, "default", singles, values)
+
+
 def test_of_two_equals_one_is_behind_as_often_as_their_differences_have_that_sign() -> None:
-    # With two methods and three seeds, exchanges give the differences +-1, +-2 and +-3 all signs: means of -2, -4/3,
-    # -2/3 and 0 (twice), and their opposites. Standard errors by hand: 0.58, 1.20, 1.76 and 1.53 or more.
-    equals = search(default={0: 1.0, 1: 2.0, 2: 3.0}, one={0: 0.0, 1: 0.0, 2: 0.0})
-    mean, deviation = behind_by_chance([equals] * 4, np.random.default_rng(0))
-    share = 2 / 8  # -1 -2 -3 and 1 -2 -3; of -1 2 -3 and the others the mean is within one standard error
-    assert mean == pytest.approx(4 * share, abs=0.2)
-    assert deviation == pytest.approx(np.sqrt(4 * share * (1 - share)), abs=0.15)
+    # With two methods and three seeds, exchanges give the differences 1, 2 and 3 all signs. Means of -2 (of -1, -2
+    # and -3) and -4/3 (1, -2 and -3) have standard errors of 0.58 and 1.20 by hand; -2/3 and less are within theirs.
+    ours, other = {0: 1.0, 1: 2.0, 2: 3.0}, {0: 0.0, 1: 0.0, 2: 0.0}
+    share = 2 / 8
+    apart = [of_runs(str(number), SINGLES, default=ours, one=other) for number in range(4)]
+    mean, deviation = behind_by_chance(apart, np.random.default_rng(0))
+    assert mean == pytest.approx(4 * share, abs=0.15)
+    assert deviation == pytest.approx(np.sqrt(4 * share * (1 - share)), abs=0.08)
+    # Four looks at the same runs are behind together, or not at all.
+    mean, deviation = behind_by_chance([apart[0]] * 4, np.random.default_rng(1))
+    assert mean == pytest.approx(4 * share, abs=0.3)
+    assert deviation == pytest.approx(4 * np.sqrt(share * (1 - share)), abs=0.2)
+
+
+def test_of_several_equals_the_best_is_the_one_to_be_behind() -> None:
+    # Of three equals whose results are 0, 1 and 2 in each of two seeds, by enumeration of the 36 exchanges. Seeds that
+    # one of them lacks are exchanged among the others.
+    values = [0.0, 1.0, 2.0]
+    behind = 0
+    for first, second in product(permutations(values), repeat=2):
+        best = max(range(1, 3), key=lambda one: first[one] + second[one])
+        found = np.array([first[0] - first[best], second[0] - second[best]])
+        behind += found.mean() < -found.std(ddof=1) / np.sqrt(2)
+    three = of_runs(
+        "a", SINGLES, **{name: {0: v, 1: v} for name, v in zip(("default", "one", "two"), values, strict=True)}
+    )
+    mean, _ = behind_by_chance([three], np.random.default_rng(0))
+    assert mean == pytest.approx(behind / 36, abs=0.06)
+    seeds = {seed: float(seed) for seed in range(4)}
+    uneven = of_runs("b", SINGLES, default=seeds, one=dict.fromkeys(seeds, 100.0), two={0: 50.0})
+    mean, _ = behind_by_chance([uneven], np.random.default_rng(0))
+    assert 0.05 < mean < 0.5  # at the one seed of all three alone it never would be
 
 
 def test_no_row_of_equal_results_is_behind_by_chance() -> None:
@@ -81,19 +111,22 @@ def test_no_row_of_equal_results_is_behind_by_chance() -> None:
     assert behind_by_chance([search(default=same, one=same), search(default=same)], np.random.default_rng(0)) == (0, 0)
 
 
-def test_a_single_surrogate_that_is_always_taken_is_held_against_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_surrogate_that_is_always_taken_is_held_against_the_best_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(standing, "ALWAYS", 2)
     low, middle, high = ({seed: level + 0.1 * seed * (seed - 1) for seed in range(3)} for level in (0.0, 1.0, 2.0))
     found = [
-        Search("", 2, "default", {"a": "SSK-ga", "b": "ssk, transform learned", "c": "minmax"}, values)
+        of_runs("a", {"a": "SSK-ga", "b": "ssk, transform learned", "c": "minmax"}, **values)
         for values in (
             {"default": middle, "a": low, "b": high, "c": low, "random": middle},
             {"default": middle, "a": middle, "c": low, "random": low},
+            {"default": middle, "a": low, "random": high},
         )
     ]
-    del found[1].singles["b"]  # type: ignore[attr-defined]
     rows = always(found).splitlines()[2:]
-    # The better of the two is the best itself, and ahead of random search; in the second row it is the best again.
+    # With the learned transform it is ahead of minmax and random search, without it in the second row of the former.
+    # Where it is the only single surrogate it has none to be held against.
     assert rows[0] == "| ssk | 2 | 0 | 1 | 0 | 0 |"
     assert rows[1] == "| minmax | 2 | 2 | 1 | 1 | 0 |"
 
@@ -115,7 +148,10 @@ def test_stored_runs_are_read_with_the_sign_of_their_task(tmp_path: Path) -> Non
     document = tmp_path / "results.md"
     document.write_text("<!-- begin standing -->\n<!-- end standing -->\n")
     main(["--results", str(tmp_path), "--document", str(document)])
-    assert "| n-gram-ga | 0.500 ± 0.500 | 2 | level | 1.500 ± 0.500 | 2 | ahead |" in document.read_text()
+    text = document.read_text()
+    assert "| n-gram-ga | 0.500 ± 0.500 | 2 | level | 1.500 ± 0.500 | 2 | ahead |" in text
+    assert "it would be behind in 0.0 ± 0.0 rows" in text  # differences of 1 and 0, or of -1 and 0, are level
+    assert "| always | rows |" in text
 
 
 def test_single_surrogates_are_those_on_transformed_values_as_well(tmp_path: Path) -> None:
