@@ -12,6 +12,7 @@ from seqopt.encoding import EncodedStrings, Encoder, Tokenizer
 from seqopt.errors import InputError
 from seqopt.spaces.candidates import Candidates, hinted_strings
 from seqopt.spaces.listed import Listed
+from seqopt.spaces.predicates import accepted
 from seqopt.spaces.protocols import Space
 from seqopt.spaces.stored_pool import StoredPool
 from seqopt.strings.identity import (
@@ -104,7 +105,7 @@ class CandidateSet(Listed, Shown, Configurable):
         self._index: dict[str, int] = {}
         self._key_of: dict[str, str] = dict(zip(items, keys, strict=True))
         for string, key in self._key_of.items():
-            if key not in self._index and (accept is None or accept(string)):
+            if key not in self._index and accepted(string, accept):
                 self._index[key] = len(self._strings)
                 self._strings.append(string)
         if not self._strings:

@@ -13,6 +13,7 @@ from seqopt.encoding import Encoder
 from seqopt.encoding.alphabet import Alphabet
 from seqopt.errors import InputError
 from seqopt.grammar import DISCOUNT, Parser, ParseTree, Rules, Sampler, Subtrees, check_grammar, read_grammar
+from seqopt.spaces.predicates import accepted
 from seqopt.strings.identity import KINDS, explain_rejection, identity_keys, required_keys
 from seqopt.utils.config import Config, Configurable, NotConfigurableError
 from seqopt.utils.shown import Shown
@@ -233,7 +234,7 @@ class GrammarSpace(Shown, Configurable):
         return self._accepts(string)
 
     def _accepts(self, string: str) -> bool:
-        if self.accept is not None and not self.accept(string):
+        if not accepted(string, self.accept):
             return False
         return self.kind == "text" or identity_keys([string], self.kind)[0] is not None
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError
+from seqopt.spaces.predicates import accepted
 from seqopt.strings.identity import KINDS, identity_keys, required_keys
 from seqopt.utils.config import Configurable
 from seqopt.utils.shown import Shown
@@ -227,7 +228,7 @@ class SequenceSpace(Shown, Configurable, ABC):
         if not self._allowed(rows)[0]:
             return self._broken(rows)
         self.key(normalised)
-        if self.accept is not None and not self.accept(normalised):
+        if not accepted(normalised, self.accept):
             return "accept() refuses it"
         return None
 
@@ -407,7 +408,7 @@ class SequenceSpace(Shown, Configurable, ABC):
     def _accepts(self, string: str) -> bool:
         if self.kind == "molecule" and identity_keys([string], self.kind)[0] is None:
             return False
-        return self.accept is None or bool(self.accept(string))
+        return accepted(string, self.accept)
 
     def _add_distinct(self, strings: list[str], found: dict[str, str], n: int) -> None:
         for string in strings:
