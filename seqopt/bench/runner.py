@@ -74,8 +74,10 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-PLACES = ("--results", "--document", "--out", "--folder")
-"""Options that say where on this machine something goes: a stored command is without them."""
+PLACES = ("--results", "--document", "--out", "--folder", "--figure", "--epochs")
+"""Options that say where on this machine something goes: a stored command is without them.
+
+``--epochs`` is the file that `seqopt bench vae` writes while it trains."""
 
 
 def without_places(argv: Sequence[str]) -> list[str]:

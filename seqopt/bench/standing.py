@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -109,10 +109,10 @@ def best_single(search: Search) -> str | None:
     return max(there, key=lambda name: float(np.mean(list(search.values[name].values()))), default=None)
 
 
-def verdict_of(values: Values, singles: Mapping[str, str], ours: str) -> str | None:
-    """How a method stands against the best of the single surrogates; `None` if there is none, or no seed of both."""
-    name = best_single(Search("", "", 0, ours, singles, values))
-    compared = None if name is None else difference(values[ours], values[name])
+def verdict_of(search: Search, method: str) -> str | None:
+    """How a method stands against the best single surrogate; `None` if there is none, or no seed of both."""
+    name = best_single(search)
+    compared = None if name is None else difference(search.values[method], search.values[name])
     return None if compared is None else compared.verdict
 
 
@@ -140,7 +140,7 @@ def behind_by_chance(found: Sequence[Search], rng: np.random.Generator) -> tuple
                     orders[key] = rng.permutation(len(having)).tolist()
                 for name, place in zip(having, orders[key], strict=True):
                     exchanged[name][seed] = search.values[having[place]][seed]
-            counts[draw] += verdict_of(exchanged, search.singles, search.default) == "behind"
+            counts[draw] += verdict_of(replace(search, values=exchanged), search.default) == "behind"
     return float(counts.mean()), float(counts.std())
 
 
@@ -159,10 +159,7 @@ def always(found: Sequence[Search]) -> str:
         for name, methods in by_name.items():
             method = max(methods, key=lambda one: float(np.mean(list(search.values[one].values()))))
             others = {one: label for one, label in search.singles.items() if one not in methods}
-            single = [
-                verdict_of(search.values, rivals, one)
-                for one, rivals in ((method, others), (search.default, search.singles))
-            ]
+            single = verdict_of(replace(search, singles=others), method), verdict_of(search, search.default)
             if single[0] is None:
                 continue
             random = [

@@ -96,6 +96,20 @@ def test_molecules_of_a_file() -> None:
         train_vae("pool.csv", "--max-length", "14", "--resume", "--tokenizer", "smiles")
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_training_begun_without_a_rise_of_the_learning_rate_goes_on_without(recorded: bool) -> None:
+    train_vae("--model", "character", *GRAMMAR)
+    facts, arrays = read_checkpoint("model.vae")
+    assert facts["training"]["settings"]["ramp"] == 200
+    facts["training"]["settings"]["ramp"] = 0
+    if not recorded:
+        del facts["training"]["settings"]["ramp"]
+    facts["training"]["finished"] = False
+    write_checkpoint("model.vae", facts, arrays)
+    with pytest.raises(InputError, match="portion was 0 and is now 7"):  # all settings before it are the same
+        train_vae("--model", "character", *GRAMMAR, "--resume", "--portion", "7")
+
+
 def test_molecules_as_selfies() -> None:
     rows = ["smiles", *("C" * n + end for n in range(1, 12) for end in ("O", "Cl"))]
     Path("pool.csv").write_text("\n".join(rows))

@@ -162,6 +162,27 @@ def test_strings_of_similar_length_are_learnt_together(
     assert max(rates) > 1.8e-3  # a ramp that is longer than a training leaves something to learn with
 
 
+def test_the_learning_rate_rises_at_first_unless_it_is_told_otherwise(
+    expressions: list[str], toy: SimpleNamespace
+) -> None:
+    rates: list[float] = []
+    original = torch.optim.Adam.step
+
+    def step(self: torch.optim.Adam, closure: None = None) -> None:
+        rates.append(self.param_groups[0]["lr"])
+        original(self, closure)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        short(expressions, toy.sizes, settings=TrainingSettings(epochs=6, batch_size=32, held_out=0.1))
+    steps = np.arange(len(rates))
+    assert len(steps) == 36
+    # Two hundred steps, but no more than a tenth of all.
+    expected = np.minimum((steps + 1) / 3.6, 1.0) * 1e-3 * (1.0 + np.cos(np.pi * steps / 36))
+    np.testing.assert_allclose(rates, expected)
+    assert TrainingSettings().ramp == 200
+
+
 def test_portions_go_through_all_strings_in_turn(expressions: list[str], toy: SimpleNamespace) -> None:
     codec, settings = codec_of("character", expressions), dataclasses.replace(SHORT, portion=70, held_out=0.0)
     trainer = training_module._Trainer(expressions, codec, toy.sizes, settings, 1, torch.device("cpu"), {})
