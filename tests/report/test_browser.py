@@ -132,6 +132,11 @@ def numbers(page: Any) -> list[int]:
     return found
 
 
+def wait_for_order(page: Any, column: str, way: str) -> None:
+    """Wait until the table is sorted: a busy browser answers a click or a key later than it is told of it."""
+    page.locator(f"#strings-table th[aria-sort={way}]").filter(has_text=column).wait_for()
+
+
 def dot(page: Any, number: int) -> tuple[float, float]:
     """Where the dot of an evaluation lies in the window."""
     index: int = page.evaluate(
@@ -212,11 +217,15 @@ def test_the_table_is_sorted_and_filtered(report: Path, visit: Callable[..., Any
     assert first[0] == 25  # what is awaited comes first, what failed last
     assert first[-1] == 5
     page.get_by_role("button", name="No.", exact=True).click()
+    wait_for_order(page, "No.", "ascending")
     assert numbers(page) == sorted(first)
     page.keyboard.press("Enter")
+    wait_for_order(page, "No.", "descending")
     assert numbers(page) == sorted(first, reverse=True)
     page.get_by_role("button", name="Measured").click()
+    wait_for_order(page, "Measured", "descending")
     page.get_by_role("button", name="Measured").click()
+    wait_for_order(page, "Measured", "ascending")
     ascending = numbers(page)
     values = {n: smiles.upper().count("C") + 0.25 * n for n, smiles in enumerate(SMILES[:24], start=1) if n != 5}
     assert ascending[:23] == sorted(values, key=lambda n: values[n])
