@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import seqopt
 from seqopt.datasets import read_pool
 from seqopt.encoding import Encoder
 from seqopt.errors import InputError, RunFolderError
+from seqopt.models import registry
 from seqopt.objectives import logp
 from seqopt.report import write_report
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, LocalSpace, Space, StringSpace
@@ -123,6 +125,23 @@ def test_every_kind_of_space_is_searched_and_resumed(kind: str, tmp_path: Path) 
     )
     settings = json.loads((tmp_path / "whole" / "summary.json").read_text())["settings"]
     assert settings["space"]["type"] == type(space).__name__
+
+
+def test_a_run_goes_on_when_the_default_surrogate_has_got_another_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = StringSpace("01", 8)
+    options: dict[str, Any] = {"initial": 6, "batch_size": 3, "seed": 0, "run_folder": tmp_path}
+    with monkeypatch.context() as before:
+        # As it was before motifs were among the kernels.
+        before.setattr(registry, "mixture", lambda space, *, partitions=None: registry._mixed(1, sites=8))
+        seqopt.maximize(weight, space, budget=3, **options)
+    with pytest.raises(InputError, match=r"details\.surrogate"):
+        seqopt.maximize(weight, space, budget=6, resume=True, surrogate="ssk", **options)
+    resumed = seqopt.maximize(weight, space, budget=6, resume=True, **options)
+    assert len(resumed.evaluations) == 12
+    assert "substitutions then, " in caplog.text
+    assert "one motif now" in caplog.text
 
 
 @pytest.mark.slow

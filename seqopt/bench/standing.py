@@ -31,6 +31,7 @@ NAMES = {
     "seqopt, sub-sequences only": "ssk",
     "n-gram-ga": "ngrams",
     "seqopt, n-grams only": "ngrams",
+    "motif-ga": "motifs",
     "one-hot-ga": "one-hot",
 }
 """Surrogates that benchmarks call otherwise."""
@@ -192,8 +193,9 @@ def _of_boss(results: Path) -> Iterator[Search]:
     from seqopt.bench.boss.scores import best_so_far
     from seqopt.bench.boss.tasks import TASKS
 
-    alone = ("ssk-ga", "ngram-ga", "one-hot-ga", "codons-ga")
-    singles = {method: METHODS[method].label for name in alone for method in (name, f"{name}{LEARNED}")}
+    alone = ("ssk-ga", "ngram-ga", "motif-ga", "one-hot-ga", "codons-ga")
+    named = [method for name in alone for method in (name, f"{name}{LEARNED}")]
+    singles = {method: METHODS[method].label for method in named if method in METHODS}
     units = {"synthetic": ("occurrences", 2), "genes": ("kcal/mol", 2), "regression": ("log(1 + MSE)", 3)}
     for name, by_method in read_runs(results / "boss").items():
         task = TASKS[name]

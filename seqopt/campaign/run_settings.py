@@ -19,6 +19,7 @@ from seqopt.datasets.pool_columns import written_column
 from seqopt.datasets.sources import file_and_part, named
 from seqopt.errors import RunFolderError
 from seqopt.utils.config import described, differences
+from seqopt.utils.parameter_names import KERNELS
 from seqopt.utils.versions import versions
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, 
         settings: All that the run is told now.
         folder: Of the run.
         surrogate: What the surrogate is called now. Where it was ``"auto"`` and still is, it may be another one for
-            candidates that have changed.
+            candidates that have changed, and may have other kernels, as the default of another version does.
 
     Raises:
         RunFolderError: If settings differ that decide the course of the run, or the campaign is not that of a run.
@@ -169,10 +170,18 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, 
     decisive = [{name: value for name, value in one.items() if name not in ADJUSTABLE} for one in (old, new)]
     if old.get("pool_sha256") != new.get("pool_sha256") and kept.surrogate == surrogate == "auto":
         decisive = [_without_surrogate(one) for one in decisive]
+    elif kept.surrogate == surrogate == "auto" and all(map(_kernels, (old, new))):
+        decisive = [_without_kernels(one) for one in decisive]
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
             f"or start a new run in another folder (--out){_taking_values(folder, old, new)}"
+        )
+    if kept.surrogate == surrogate == "auto" and (before := _kernels(old)) != (after := _kernels(new)):
+        logger.warning(
+            "the default surrogate compared strings by other kernels when the run was begun (%s then, %s now): the run "
+            "goes on with those of now",
+            *(", ".join(KERNELS.get(kind, kind) for kind in kinds) for kinds in (before, after)),
         )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
@@ -186,6 +195,19 @@ def _taking_values(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any])
     if any(old.get(name) != new.get(name) for name in same):
         return ""
     return f", which can be given the values of this one (--known {shlex.quote(str(folder / EVALUATIONS))})"
+
+
+def _kernels(settings: Mapping[str, Any]) -> list[str]:
+    """The types of the kernels of a surrogate of several; empty for another."""
+    kernels = settings.get("details", {}).get("surrogate", {}).get("kernel")
+    return [str(one.get("type")) for one in kernels] if isinstance(kernels, list) else []
+
+
+def _without_kernels(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without which kernels a surrogate has, what draws their parameters and how they are weighed before."""
+    details = settings["details"]
+    left = {name: value for name, value in details["surrogate"].items() if name not in ("kernel", "prior", "sampler")}
+    return {**settings, "details": {**details, "surrogate": left}}
 
 
 def _without_surrogate(settings: Mapping[str, Any]) -> dict[str, Any]:

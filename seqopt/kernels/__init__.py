@@ -20,6 +20,7 @@ from seqopt.kernels.letters import (
 )
 from seqopt.kernels.levels import LevelKernel
 from seqopt.kernels.mean_level import MeanLevelKernel
+from seqopt.kernels.motifs import MotifKernel
 from seqopt.kernels.ngrams import NgramKernel
 from seqopt.kernels.one_hot import OneHotKernel
 from seqopt.kernels.products import ProductSimilarities
@@ -46,6 +47,7 @@ __all__ = [
     "LinearFeatureKernel",
     "MeanLevelKernel",
     "MinMaxKernel",
+    "MotifKernel",
     "NgramKernel",
     "OnField",
     "OneHotKernel",

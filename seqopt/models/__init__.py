@@ -32,6 +32,7 @@ from seqopt.models.protocols import (
     JointSurrogate,
     MeasurementSurrogate,
     NoiseAwareSurrogate,
+    NominatingSurrogate,
     PlannedSurrogate,
     PoolSurrogate,
     SelectiveSurrogate,
@@ -43,7 +44,7 @@ from seqopt.models.protocols import (
 )
 from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.registry import SURROGATES, default_surrogate, resolve_surrogate
-from seqopt.models.sampling import GridSampler, ModeSampler, Sampler, SliceSampler, SMCSampler
+from seqopt.models.sampling import GridSampler, ModeSampler, MotifSampler, Sampler, SliceSampler, SMCSampler
 from seqopt.models.string_gp import StringGP
 from seqopt.models.weight_space import FeatureMap, FingerprintMap, NgramMap, WeightSpaceGP
 from seqopt.utils.mean_effect import MeanEffect
@@ -82,8 +83,10 @@ __all__ = [
     "MeanEffect",
     "MeasurementSurrogate",
     "ModeSampler",
+    "MotifSampler",
     "NgramMap",
     "NoiseAwareSurrogate",
+    "NominatingSurrogate",
     "PlannedSurrogate",
     "PoolSurrogate",
     "PriorMean",

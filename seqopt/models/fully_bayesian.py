@@ -31,11 +31,20 @@ import torch
 from scipy import special
 
 from seqopt.data.query import targets_of
-from seqopt.encoding import Encoded, Encoder, FeatureEncoder, JointEncoder, StringEncoder, Tokenizer
+from seqopt.encoding import (
+    Alphabet,
+    CharacterTokenizer,
+    Encoded,
+    Encoder,
+    FeatureEncoder,
+    JointEncoder,
+    StringEncoder,
+    Tokenizer,
+)
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError
-from seqopt.kernels import NgramKernel, SubsequenceKernel, bind_fields, bind_symbols
+from seqopt.kernels import MotifKernel, NgramKernel, SubsequenceKernel, bind_fields, bind_symbols
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
@@ -49,6 +58,7 @@ from seqopt.models.sampling import (
     KernelParameters,
     LogPosterior,
     ModeSampler,
+    MotifSampler,
     ParameterSample,
     Sampler,
     SliceSampler,
@@ -141,13 +151,16 @@ class KernelDiagnostics:
 
 
 def default_sampler(kernel: gpytorch.kernels.Kernel) -> Sampler:
-    """A `GridSampler` for a sub-sequence kernel and for kernels without parameters; a `SliceSampler` otherwise.
+    """A `GridSampler` for a sub-sequence kernel and for kernels without parameters, a `MotifSampler` for a motif; a
+    `SliceSampler` otherwise.
 
     Example:
-        >>> from seqopt.kernels import NgramKernel, TanimotoKernel
+        >>> from seqopt.kernels import MotifKernel, NgramKernel, TanimotoKernel
         >>> default_sampler(TanimotoKernel()), default_sampler(NgramKernel())
         (GridSampler(), SliceSampler(draws=100, burn_in=50, thin=1, chains=2))
     """
+    if isinstance(kernel, MotifKernel):
+        return MotifSampler()
     learned = {name for name, parameter in kernel.named_parameters() if parameter.requires_grad}
     on_grid = isinstance(kernel, SubsequenceKernel) and kernel.normalize
     on_grid = on_grid and learned == {f"raw_{name}" for name in DECAYS}
@@ -209,9 +222,9 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     Raises:
         InputError: If ``draws`` < 1, ``refit_growth`` < 0 or ``mean_std`` < 0, there is no kernel or one has a batch
             shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
-            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking, a `GridSampler` or a
-            `ModeSampler`; for several kernels weighed by evidence, with a `ModeSampler`; for a class in
-            place of an object. When fitted: if no kernel can take the strings.
+            both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a sampler other than a
+            `SliceSampler`; for several kernels weighed by evidence, with a `ModeSampler`; for a class in place of an
+            object. When fitted: if no kernel can take the strings.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -268,9 +281,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         if sampler is None and levels is not None:
             sampler = SliceSampler()
         self._samplers = _samplers(sampler, self._kernels)
-        if levels is not None and (
-            weights == "stacking" or any(isinstance(one, GridSampler | ModeSampler) for one in self._samplers)
-        ):
+        others = GridSampler | ModeSampler | MotifSampler
+        if levels is not None and (weights == "stacking" or any(isinstance(one, others) for one in self._samplers)):
             raise InputError("noise of levels is sampled by a SliceSampler, and kernels are weighed by evidence then")
         modes = any(isinstance(one, ModeSampler) for one in self._samplers)
         if modes and len(self._kernels) > 1 and weights == "evidence":
@@ -408,18 +420,41 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
         With several kernels, the parameters of each have its number in front (``kernels[0].lengthscale``), and
         ``kernels[0].weight`` is the share of its draws. Of a parameter of more than `MOST_SHOWN` numbers, such as a
-        lengthscale for each position, it is the mean over these as well; `state_dict` has them all.
+        lengthscale for each position, it is the mean over these as well; `state_dict` has them all. A motif that most
+        draws of its kernel have is named (``motif A?B``), with their share.
         """
         known: dict[str, list[float]] = {}
         parts = Counter(_without_place(name) for name in self._parameters or {})
+        discrete = {name for kernel in self._kernels for name in getattr(kernel, "discrete", ())}
         for name, values in (self._parameters or {}).items():
+            if _without_place(name).rpartition(".")[2] in discrete:
+                continue
             shown = _without_place(name) if parts[_without_place(name)] > MOST_SHOWN else name
             known.setdefault(shown, []).extend(value for value in values if value is not None)
-        found = {name: float(np.mean(values)) for name, values in known.items()}
+        found = {name: float(np.mean(values)) for name, values in known.items()} | self._probable_motifs()
         if self._parameters is None or len(self._kernels) == 1:
             return found
         shares = np.bincount(self._chosen, minlength=len(self._kernels)) / len(self._chosen)
         return found | {f"kernels[{number}].weight": float(share) for number, share in enumerate(shares)}
+
+    def _probable_motifs(self) -> dict[str, float]:
+        """Motifs that more than half of the draws of their kernel have, and the share of these."""
+        found = {}
+        for number, kernel in enumerate(self._kernels):
+            draws = [draw for draw, chosen in enumerate(self._chosen) if chosen == number]
+            if not isinstance(kernel, MotifKernel) or not draws or self._parameters is None:
+                continue
+            shown = Counter(self._with_motif(kernel, number, draw).shown for draw in draws)
+            (motif, count), *_ = shown.most_common(1)
+            if count > len(draws) / 2:
+                found[f"{self._prefix(number)}motif {motif}"] = count / len(draws)
+        return found
+
+    def _with_motif(self, kernel: MotifKernel, number: int, draw: int) -> MotifKernel:
+        """A kernel of a motif at one of its draws."""
+        found = KernelParameters(kernel).set(list(self._own(number, draw).values()))
+        assert isinstance(found, MotifKernel)
+        return found
 
     def fit(
         self,
@@ -558,10 +593,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             )
         self._say_left_out([kernel for kernel, fits in zip(self._kernels, taken, strict=True) if not fits], lengths)
         modes = [isinstance(sampler, ModeSampler) for sampler in self._samplers]
-        if sides is not None and any(fits and not mode for fits, mode in zip(taken, modes, strict=True)):
-            # Limits have no densities to stack, and a mode has no evidence.
-            self._say_without([one for one, *both in zip(self._kernels, taken, modes, strict=True) if all(both)])
-            taken = [fits and not mode for fits, mode in zip(taken, modes, strict=True)]
+        exact = [isinstance(sampler, ModeSampler | MotifSampler) for sampler in self._samplers]
+        if sides is not None and any(fits and not mode for fits, mode in zip(taken, exact, strict=True)):
+            # Limits have no densities to stack, a mode has no evidence, and motifs are found from values.
+            self._say_without([one for one, *both in zip(self._kernels, taken, exact, strict=True) if all(both)])
+            taken = [fits and not mode for fits, mode in zip(taken, exact, strict=True)]
         own_noise = (0, 1) if self.levels is None else (self._reference, self.levels.count)
         densities = [
             LogPosterior(kernel, encoded, targets, known, self._mean_std, sides, numbers, *own_noise) if fits else None
@@ -632,8 +668,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         if kernels and not self._limits_said:
             what = "; ".join(KERNELS.get(name, name) for name in (type(kernel).__name__ for kernel in kernels))
             logger.warning(
-                "kernels whose most probable parameters alone are known take no part (%s): of some values only a limit "
-                "is known, and these kernels cannot be weighed by limits",
+                "kernels that cannot be weighed by limits take no part (%s): of some values only a limit is known",
                 what,
             )
             self._limits_said = True
@@ -660,6 +695,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         found, taken = [], []
         for number, (density, sample, sampler) in enumerate(zip(densities, samples, self._samplers, strict=True)):
             if density is None or sample is None:
+                continue
+            if sample.predictive is not None:
+                found.append(sample.predictive)
+                taken.append(number)
+                targets = density.targets
                 continue
             if isinstance(sampler, ModeSampler):
                 point = {name: float(values[0]) for name, values in sample.values.items()}
@@ -789,6 +829,29 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             return members[0]
         return StackedEvaluator(members, index)
 
+    def nominated(self, strings: Sequence[str]) -> list[str]:
+        """Some strings with the motifs that were drawn written into them (`seqopt.kernels.MotifKernel.planted`).
+
+        Nothing where there is no such kernel, or symbols are not single characters.
+        """
+        encoder = self.encoder
+        if type(encoder) is not Encoder or not isinstance(encoder.tokenizer, CharacterTokenizer):
+            return []
+        if not strings or self._parameters is None:
+            return []
+        found: dict[tuple[float, ...], EncodedStrings] = {}
+        encoded = encoder.encode(strings)
+        for draw, number in enumerate(self._chosen):
+            kernel = self._kernels[number]
+            own = tuple(self._own(number, draw).values())
+            if isinstance(kernel, MotifKernel) and own not in found:
+                # Other strings for each motif.
+                others = encoded.take(np.roll(np.arange(len(strings)), -len(found)))
+                found[own] = self._with_motif(kernel, number, draw).planted(others)
+        symbols = ["", *encoder.alphabet]
+        rows = (row for one in found.values() for row in one.tokens.tolist())
+        return list(dict.fromkeys("".join(symbols[number] for number in row) for row in rows))
+
     def state_dict(self) -> dict[str, Any]:
         """The drawn parameters, where chains ended, and the number of strings they were drawn for, as JSON values."""
         found: dict[str, Any] = {"parameters": self._parameters, "full_fit_size": self._full_fit_size}
@@ -801,10 +864,19 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             found["units"] = list(self._drawn_units)
         if self._length is not None:
             found["length"] = self._length
+        if symbols := self._numbered():
+            found["symbols"] = list(symbols)
         if any(self._ends):
             found["chains"] = self._ends
             found["diagnostics"] = [one.to_json() for one in self._diagnostics]
         return found
+
+    def _numbered(self) -> Alphabet | None:
+        """An alphabet that grows, where a parameter is the number of one of its symbols."""
+        tokens = self.encoder.tokens if isinstance(self.encoder, JointEncoder) else self.encoder
+        if not isinstance(tokens, Encoder) or not any(isinstance(kernel, MotifKernel) for kernel in self._kernels):
+            return None
+        return None if tokens.alphabet.closed else tokens.alphabet
 
     def _types(self) -> list[str]:
         return [type(kernel).__name__ for kernel in self._kernels]
@@ -816,6 +888,11 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         # States of one kernel did not always say which.
         if state.get("kernel_types", self._types() if len(self._kernels) == 1 else None) != self._types():
             state = {"parameters": None, "full_fit_size": 0}
+        if (symbols := self._numbered()) is not None:
+            # Symbols get the numbers that they had, or motifs are looked for anew.
+            wanted = list(state.get("symbols", ()))
+            if wanted != [symbol for symbol in wanted if symbols.number(symbol) == wanted.index(symbol) + 1]:
+                state = {"parameters": None, "full_fit_size": 0}
         self._parameters = state["parameters"]
         self._full_fit_size = state["full_fit_size"]
         self._chosen = list(state.get("kernels", [0] * self.draws))

@@ -205,6 +205,15 @@ class ExplainedSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
+class NominatingSurrogate(Surrogate, Protocol):
+    """A surrogate that knows strings which a search should look at."""
+
+    def nominated(self, strings: Sequence[str]) -> list[str]:
+        """Strings made from some, which a search might take long to find by its own moves."""
+        ...
+
+
+@runtime_checkable
 class ConditionedProcess(Protocol):
     """A posterior at any queries, given the data and some queries without values yet (pending or chosen ones)."""
 

@@ -29,7 +29,7 @@ from seqopt.models.fully_bayesian import FullyBayesianGP, FullyBayesianStringGP
 from seqopt.models.protocols import PlannedSurrogate, Surrogate
 from seqopt.models.reagent_gp import ReagentGP
 from seqopt.models.string_gp import StringGP, default_kernel
-from seqopt.spaces import CombinatorialSpace, PoolSpace, Space
+from seqopt.spaces import CombinatorialSpace, PoolSpace, Space, StringSpace
 from seqopt.strings.templates import Template
 
 if TYPE_CHECKING:
@@ -85,6 +85,12 @@ def _ngrams() -> Surrogate:
     from seqopt.kernels import NgramKernel
 
     return StringGP(NgramKernel())
+
+
+def _motifs() -> Surrogate:
+    from seqopt.kernels import MotifKernel
+
+    return FullyBayesianGP(MotifKernel())
 
 
 def _one_hot() -> Surrogate:
@@ -221,6 +227,9 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         lambda: _mixed(1),
     ),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
+    "motifs": NamedSurrogate(
+        "linear in the occurrences of one motif, up to four symbols at fixed distances, averaged over motifs", _motifs
+    ),
     "one-hot": NamedSurrogate("linear kernel on one-hot symbols (strings of one length)", _one_hot, one_length=True),
     "hamming": NamedSurrogate(
         "exponential kernel on numbers of substitutions (strings of one length)", _hamming, one_length=True
@@ -355,7 +364,8 @@ def sites(space: Space) -> StringGP:
 def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
     """Several kernels on the strings of a space, averaged over their parameters and weighed by what each predicts.
 
-    The sub-sequence kernel and that of n-grams; where all strings have one length, also the one-hot kernel, for which
+    The sub-sequence kernel and that of n-grams; for free strings (`seqopt.spaces.StringSpace`) that of one motif, for
+    which few symbols at fixed distances decide; where all strings have one length, also the one-hot kernel, for which
     the score is a sum over positions, and the Hamming kernel, for which positions interact, and for proteins of one
     length also the substitution kernel, for which they interact and amino acids may be alike, and the sites kernel, for
     which some positions matter more than others, at the mode of its parameters. Genes whose symbols are
@@ -375,14 +385,14 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
     Example:
         >>> from seqopt.spaces import StringSpace
         >>> [type(kernel).__name__ for kernel in mixture(StringSpace("01", 20)).kernels]
-        ['SubsequenceKernel', 'NgramKernel', 'OneHotKernel', 'HammingKernel']
+        ['SubsequenceKernel', 'NgramKernel', 'OneHotKernel', 'HammingKernel', 'MotifKernel']
         >>> len(mixture(StringSpace("01", min_length=5, max_length=20)).kernels)
-        2
+        3
         >>> from seqopt.spaces import CodonSpace
         >>> [type(kernel).__name__ for kernel in mixture(CodonSpace("MAKVL")).kernels[4:]]
         ['LetterSubsequenceKernel', 'LetterNgramKernel', 'LetterOneHotKernel', 'LetterHammingKernel']
         >>> [type(one).__name__ for one in mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4:]]
-        ['SubstitutionKernel', 'SitesKernel']
+        ['SubstitutionKernel', 'SitesKernel', 'MotifKernel']
     """
     encoder = variants_encoder(space)
     lengths = _lengths(space)
@@ -393,6 +403,7 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         protein=space.kind == "protein",
         encoder=encoder,
         base_partitions=(_parts(space, letters=3) if partitions is None else 3 * partitions) if codons else None,
+        motifs=encoder is None and isinstance(space, StringSpace),
     )
 
 
@@ -409,6 +420,7 @@ def _mixed(
     protein: bool = False,
     encoder: StringEncoder | None = None,
     base_partitions: int | None = None,
+    motifs: bool = False,
 ) -> FullyBayesianGP:
     from seqopt.kernels import (
         HammingKernel,
@@ -416,11 +428,12 @@ def _mixed(
         LetterNgramKernel,
         LetterOneHotKernel,
         LetterSubsequenceKernel,
+        MotifKernel,
         NgramKernel,
         OneHotKernel,
         SubstitutionKernel,
     )
-    from seqopt.models.sampling import GridSampler, ModeSampler
+    from seqopt.models.sampling import GridSampler, ModeSampler, MotifSampler
 
     kernels: list[Any] = [SubsequenceKernel(partitions=partitions), NgramKernel()]
     if sites:
@@ -431,7 +444,10 @@ def _mixed(
     if base_partitions is not None:
         kernels += [LetterSubsequenceKernel(partitions=base_partitions), LetterNgramKernel()]
         kernels += [LetterOneHotKernel(), LetterHammingKernel()] if sites else []
-    samplers = [ModeSampler() if isinstance(kernel, SitesKernel) else GridSampler() for kernel in kernels]
+    if motifs:
+        kernels.append(MotifKernel())
+    own: dict[type, Any] = {SitesKernel: ModeSampler, MotifKernel: MotifSampler}
+    samplers = [own.get(type(kernel), GridSampler)() for kernel in kernels]
     return FullyBayesianGP(
         kernels, samplers, weights="stacking", null=0.5, encoder=encoder, mean_std=1.0 if by_site else 0.0
     )

@@ -131,6 +131,12 @@ class StringGP(GaussianSurrogate, Configurable):
         if fit_size < 2:
             raise InputError(f"fit_size is {fit_size}; a fit needs at least 2 strings")
         self.kernel = default_kernel() if kernel is None else kernel
+        for part in self.kernel.modules():
+            if getattr(part, "discrete", ()):
+                raise InputError(
+                    f"{type(part).__name__} has parameters that no gradient moves ({', '.join(part.discrete)}): use "
+                    "FullyBayesianGP, which draws them"
+                )
         self.restarts = restarts
         self.refit_growth = refit_growth
         self.fit_size = fit_size

@@ -20,7 +20,7 @@ import numpy as np
 from seqopt.errors import InputError
 from seqopt.models.classifiers import Predictor, log_probability
 from seqopt.scorers.checks import checked_scores
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, nominated
 from seqopt.spaces import PoolSpace, keys_at
 
 Combine = Literal["add", "multiply"]
@@ -75,6 +75,10 @@ class FeasibilityScoring:
     def incumbents(self, count: int) -> list[str]:
         """Those of the other scoring."""
         return self._scoring.incumbents(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """Those of the other scoring."""
+        return nominated(self._scoring, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the other scoring cannot take."""

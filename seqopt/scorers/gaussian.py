@@ -16,6 +16,7 @@ from seqopt.data import Item
 from seqopt.models import (
     BlockwisePosterior,
     ConditionedProcess,
+    NominatingSurrogate,
     PoolSurrogate,
     StringSurrogate,
     Untransform,
@@ -100,6 +101,10 @@ class GaussianScoring:
     def incumbents(self, count: int) -> list[str]:
         """The evaluated strings of largest posterior mean."""
         return self.process.best_observed_keys(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """Those of the surrogate, if it nominates any."""
+        return self.surrogate.nominated(keys) if isinstance(self.surrogate, NominatingSurrogate) else []
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the surrogate cannot compare."""

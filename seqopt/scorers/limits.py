@@ -11,7 +11,7 @@ import numpy as np
 
 from seqopt.errors import InputError
 from seqopt.scorers.allowed import without
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, nominated
 from seqopt.scorers.similarity import Similarity, similarity_of
 from seqopt.spaces import PoolSpace, keys_at
 from seqopt.utils.config import Configurable
@@ -163,6 +163,10 @@ class LimitedScoring:
     def incumbents(self, count: int) -> list[str]:
         """See `seqopt.scorers.Scoring`."""
         return self._scoring.incumbents(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """See `seqopt.scorers.NominatingScoring`."""
+        return nominated(self._scoring, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """See `seqopt.scorers.Scoring`."""

@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.scorers.gaussian import SubsetScorer
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, repeats
+from seqopt.scorers.protocols import (
+    BoolArray,
+    Choice,
+    FloatArray,
+    IndexArray,
+    PoolScorer,
+    Scorer,
+    Scoring,
+    nominated,
+    repeats,
+)
 from seqopt.spaces import PoolSpace
 
 
@@ -42,6 +52,10 @@ class ShortlistScoring:
     def incumbents(self, count: int) -> list[str]:
         """Those of the score proper."""
         return self._scoring.incumbents(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """Those of the score proper."""
+        return nominated(self._scoring, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the score proper cannot take."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seqopt.errors import InputError
 from seqopt.scorers import Scoring
-from seqopt.scorers.protocols import repeats
+from seqopt.scorers.protocols import nominated, repeats
 from seqopt.search.growing import sampled
 from seqopt.search.memory import Scores
 from seqopt.search.protocols import Proposal
@@ -60,7 +60,8 @@ class GeneticSearch(Configurable):
     (`seqopt.search.growing`).
 
     The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
-    largest predicted mean and their mutants. The score is prepared on all of these.
+    largest predicted mean, their mutants, and what the model makes of them (`seqopt.scorers.protocols.nominated`). The
+    score is prepared on all of these.
 
     A batch is filled greedily: the search for each next element starts from the best strings of the one before, scored
     again given the elements chosen and the strings that are pending, and ends with the first population that is given
@@ -161,6 +162,9 @@ class GeneticSearch(Configurable):
             # The best that were measured may lie outside the space; others need not.
             evaluated = self._parents(space, scoring.incumbents(LOOKED_AT))[:PARENTS_KEPT]
         individuals = self._first(space, evaluated, rng)
+        if self.seeded:
+            known = [space.key(space.to_string(individual)) for individual in evaluated]
+            individuals += self._parents(space, nominated(scoring, known))
         keys = list(dict.fromkeys(space.key(space.to_string(individual)) for individual in individuals))
         without = scoring.unsupported(keys)
         keys = [key for index, key in enumerate(keys) if index not in without]
@@ -189,7 +193,7 @@ class GeneticSearch(Configurable):
             try:
                 parents.append(space.from_string(string))
             except InputError:
-                logger.debug("%r was evaluated but lies outside the space: it is not a parent", string)
+                logger.debug("%r was evaluated but lies outside the space: it is no parent", string)
         return parents
 
     def _first(

@@ -24,6 +24,7 @@ KERNELS = {
     "HammingKernel": "substitutions",
     "SubstitutionKernel": "substitutions, by a matrix",
     "SitesKernel": "sites, each by its weight",
+    "MotifKernel": "one motif",
     "LetterSubsequenceKernel": "sub-sequences of letters",
     "LetterNgramKernel": "n-grams of letters",
     "LetterOneHotKernel": "letters at positions, each by itself",
@@ -31,6 +32,9 @@ KERNELS = {
 }
 """What kernels of a mixture compare, by their types."""
 
+
+MOTIF = "motif "
+"""What the name of a parameter begins with that is the share of a motif; the motif follows."""
 
 _OF_KERNEL = re.compile(r"kernels\[(\d+)\]\.(.+)")
 
@@ -47,6 +51,8 @@ def described_parameter(name: str, kernels: object = None) -> tuple[str, str]:
         ('n-grams: weight', 'share of its draws')
     """
     found = _OF_KERNEL.fullmatch(name)
+    if found is None and name.startswith(MOTIF):
+        return name, "share of the draws that have this motif, in which ? is any symbol"
     if found is None:
         return PARAMETERS.get(name, (name.replace("_", " "), ""))
     number, own = int(found[1]), found[2]

@@ -104,7 +104,7 @@ def test_kernels_of_one_length_take_no_part_where_lengths_differ(caplog):
         "kernels that compare position by position take no part (positions, each by itself; substitutions): the "
         "measured strings have 2 to 5 symbols"
     )
-    assert {found.kernel for found in gp.diagnostics} == {"SubsequenceKernel", "NgramKernel"}
+    assert {found.kernel for found in gp.diagnostics} == {"SubsequenceKernel", "NgramKernel", "MotifKernel"}
     assert np.isfinite(gp.predict(["A", "ACGTACGT"])[0]).all()
     assert gp.unsupported(["A"]) == {}
     positional = FullyBayesianGP([OneHotKernel(), HammingKernel()], GridSampler(), weights="stacking")
@@ -257,7 +257,8 @@ def test_a_state_of_other_kernels_is_not_continued():
     strings = sampled(30)
     gp = fitted(counts, n=30)
     state = json.loads(json.dumps(gp.state_dict()))
-    assert state["kernel_types"] == ["SubsequenceKernel", "NgramKernel", "OneHotKernel", "HammingKernel"]
+    named = ["SubsequenceKernel", "NgramKernel", "OneHotKernel", "HammingKernel", "MotifKernel"]
+    assert state["kernel_types"] == named
     others = FullyBayesianGP([NgramKernel(), HammingKernel()], GridSampler(), weights="stacking")
     others.load_state_dict(state)
     assert not others.drawn

@@ -11,7 +11,15 @@ import torch
 from seqopt import Optimizer, maximize
 from seqopt.encoding import JointEncoder, MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import CountsKernel, HammingKernel, JointKernel, NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import (
+    CountsKernel,
+    HammingKernel,
+    JointKernel,
+    MotifKernel,
+    NgramKernel,
+    OneHotKernel,
+    SubsequenceKernel,
+)
 from seqopt.models import (
     SURROGATES,
     FullyBayesianGP,
@@ -151,6 +159,7 @@ def test_auto_is_the_default_of_the_space() -> None:
             NgramKernel,
             OneHotKernel,
             HammingKernel,
+            MotifKernel,
         ]
         assert surrogate_name(found) == "mixture"
     assert isinstance(resolve_surrogate(" SSK-bayes ", StringSpace("01", 8)), FullyBayesianStringGP)

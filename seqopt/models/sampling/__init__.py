@@ -4,6 +4,7 @@ from seqopt.models.sampling.density import LogPosterior
 from seqopt.models.sampling.diagnostics import effective_sample_size, split_r_hat
 from seqopt.models.sampling.grid import GridSampler
 from seqopt.models.sampling.mode import ModeSampler
+from seqopt.models.sampling.motif import MotifSampler
 from seqopt.models.sampling.parameters import Coordinate, KernelParameters
 from seqopt.models.sampling.protocols import GOOD_R_HAT, ParameterSample, Sampler
 from seqopt.models.sampling.slice_sampler import SliceSampler
@@ -16,6 +17,7 @@ __all__ = [
     "KernelParameters",
     "LogPosterior",
     "ModeSampler",
+    "MotifSampler",
     "ParameterSample",
     "SMCSampler",
     "Sampler",

@@ -29,6 +29,8 @@ class ParameterSample:
         ends: Where each chain ended, in coordinates; empty where there are no chains.
         evaluations: Evaluations of the density.
         grams: Gram matrices among them.
+        predictive: Logarithms of the densities of the n values, each from the others, where the sampler knows them
+            better than they follow from some of its points.
     """
 
     values: dict[str, Numbers]
@@ -40,6 +42,7 @@ class ParameterSample:
     ends: list[list[float]] = field(default_factory=list)
     evaluations: int = 0
     grams: int = 0
+    predictive: Numbers | None = None
 
 
 @runtime_checkable
