@@ -136,7 +136,7 @@ def test_a_run_goes_on_when_the_default_surrogate_has_got_another_kernel(
         # As it was before motifs were among the kernels.
         before.setattr(registry, "mixture", lambda space, *, partitions=None: registry._mixed(1, sites=8))
         seqopt.maximize(weight, space, budget=3, **options)
-    with pytest.raises(InputError, match=r"details\.surrogate"):
+    with pytest.raises(RunFolderError, match=r"details\.surrogate"):
         seqopt.maximize(weight, space, budget=6, resume=True, surrogate="ssk", **options)
     resumed = seqopt.maximize(weight, space, budget=6, resume=True, **options)
     assert len(resumed.evaluations) == 12
