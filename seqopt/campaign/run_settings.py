@@ -170,18 +170,18 @@ def compare_settings(kept: Settings, settings: Mapping[str, Any], folder: Path, 
     decisive = [{name: value for name, value in one.items() if name not in ADJUSTABLE} for one in (old, new)]
     if old.get("pool_sha256") != new.get("pool_sha256") and kept.surrogate == surrogate == "auto":
         decisive = [_without_surrogate(one) for one in decisive]
-    elif kept.surrogate == surrogate == "auto" and all(map(_kernels, (old, new))):
+    elif kept.surrogate == surrogate == "auto" and _other_kernels(old, new):
         decisive = [_without_kernels(one) for one in decisive]
     if changed := differences(*decisive):
         raise RunFolderError(
             f"the run in {folder} was made with other settings ({'; '.join(changed)}): resume it with the same ones, "
             f"or start a new run in another folder (--out){_taking_values(folder, old, new)}"
         )
-    if kept.surrogate == surrogate == "auto" and (before := _kernels(old)) != (after := _kernels(new)):
+    if kept.surrogate == surrogate == "auto" and _other_kernels(old, new):
         logger.warning(
             "the default surrogate compared strings by other kernels when the run was begun (%s then, %s now): the run "
             "goes on with those of now",
-            *(", ".join(KERNELS.get(kind, kind) for kind in kinds) for kinds in (before, after)),
+            *(", ".join(KERNELS.get(kind, kind) for kind in kinds) for kinds in map(_kernels, (old, new))),
         )
     then, now = run.get("versions", {}), versions()
     newer = [f"{name} {then.get(name)} then, {now.get(name)} now" for name in now if then.get(name) != now.get(name)]
@@ -197,9 +197,17 @@ def _taking_values(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any])
     return f", which can be given the values of this one (--known {shlex.quote(str(folder / EVALUATIONS))})"
 
 
+def _other_kernels(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether surrogates of several kernels have kernels of other types."""
+    before, after = map(_kernels, (old, new))
+    return bool(before and after and before != after)
+
+
 def _kernels(settings: Mapping[str, Any]) -> list[str]:
     """The types of the kernels of a surrogate of several; empty for another."""
-    kernels = settings.get("details", {}).get("surrogate", {}).get("kernel")
+    details = settings.get("details")
+    surrogate = details.get("surrogate") if isinstance(details, Mapping) else None
+    kernels = surrogate.get("kernel") if isinstance(surrogate, Mapping) else None
     return [str(one.get("type")) for one in kernels] if isinstance(kernels, list) else []
 
 

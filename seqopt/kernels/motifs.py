@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from seqopt.encoding import Alphabet, EncodedStrings
+from seqopt.encoding.alphabet import MAX_SYMBOLS
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
 
@@ -100,10 +101,9 @@ class MotifKernel(DescribedKernel):
         if order > width:
             raise InputError(f"order is {order}, and width {width}: a motif has at most as many symbols as positions")
         self.order, self.width = int(order), int(width)
-        self.symbols: int | None = None
-        self._names: list[str] = []
+        self._alphabet: Alphabet | None = None
         given = [1.0] + [0.0] * (self.width - 1) if motif is None else torch.as_tensor(motif).double().tolist()
-        fits = len(given) == self.width and all(number >= 0 and number == int(number) for number in given)
+        fits = len(given) == self.width and all(number in range(MAX_SYMBOLS + 1) for number in given)
         if not (fits and given[0] >= 1 and sum(number > 0 for number in given) <= self.order):
             raise InputError(
                 f"motif is {given}; expected {self.width} numbers of symbols, of which up to {self.order} are not 0, "
@@ -116,8 +116,12 @@ class MotifKernel(DescribedKernel):
 
     def read_by(self, alphabet: Alphabet) -> None:
         """Take the symbols of this alphabet; surrogates do this, see `seqopt.kernels.bind_symbols`."""
-        self._names = list(alphabet)
-        self.symbols = len(alphabet) if alphabet.closed else None
+        self._alphabet = alphabet
+
+    @property
+    def symbols(self) -> int | None:
+        """How many symbols there are, if no more can join them and they are known."""
+        return None if self._alphabet is None or not self._alphabet.closed else len(self._alphabet)
 
     @property
     def motif(self) -> Tensor:
@@ -144,20 +148,23 @@ class MotifKernel(DescribedKernel):
         numbers = [int(number) for number in self.motif.tolist()]
         while numbers and numbers[-1] == 0:
             numbers.pop()
-        names = [self._name(number) for number in numbers]
+        known = [WILDCARD, *(self._alphabet or ())]
+        names = [known[number] if number < len(known) else str(number) for number in numbers]
         return (" " if any(len(name) > 1 for name in names) else "").join(names)
 
-    def _name(self, number: int) -> str:
-        if number == 0:
-            return WILDCARD
-        return self._names[number - 1] if number <= len(self._names) else str(number)
-
     def config_arguments(self) -> Mapping[str, Any]:
-        """See `seqopt.utils.config.Configurable`: which motif it is belongs to the state of a surrogate."""
-        return {"order": self.order, "width": self.width, "active_dims": self._argument("active_dims")}
+        """See `seqopt.utils.config.Configurable`; a surrogate keeps the motifs that it draws in its own state."""
+        return {
+            "order": self.order,
+            "width": self.width,
+            "motif": [int(number) for number in self.motif.tolist()],
+            "overlapping": self.overlapping,
+            "active_dims": self._argument("active_dims"),
+        }
 
     def _described(self) -> Mapping[str, object]:
-        return {"order": self.order, "width": self.width, "motif": self.shown}
+        own = {"order": self.order, "width": self.width, "motif": self.shown}
+        return own if self.overlapping else {**own, "overlapping": False}
 
     def __getitem__(self, index: Any) -> MotifKernel:
         return copy.deepcopy(self)
@@ -192,8 +199,11 @@ class MotifKernel(DescribedKernel):
             shifts = range(period, span, period)
             if not any(_contradict(motif[: span - shift], motif[shift:span]) for shift in shifts):
                 rows += [(period, start) for start in range(period)]
-        which = np.arange(len(rows)) % max(1, len(strings))
-        tokens, lengths = strings.tokens[which].copy(), strings.lengths[which]
+        if not len(strings):
+            return strings
+        which = np.arange(len(rows)) % len(strings)
+        lengths = strings.lengths[which]
+        tokens = strings.tokens[which].astype(np.uint16 if motif.max() > 255 else strings.tokens.dtype)
         for row, length, (period, start) in zip(tokens, lengths.tolist(), rows, strict=True):
             for first in range(start, length - span + 1, period):
                 row[first + places] = motif[places]

@@ -224,7 +224,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             shape, the numbers of kernels, samplers and probabilities differ, ``weights`` or ``null`` is not as above,
             both ``tokenizer`` and ``encoder`` are given, or ``levels`` with stacking or a sampler other than a
             `SliceSampler`; for several kernels weighed by evidence, with a `ModeSampler`; for a class in place of an
-            object. When fitted: if no kernel can take the strings.
+            object; for a `MotifKernel` with another sampler than a `MotifSampler`, within another kernel, or frozen.
+            When fitted: if no kernel can take the strings.
 
     Example:
         >>> from seqopt.kernels import NgramKernel
@@ -287,6 +288,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         modes = any(isinstance(one, ModeSampler) for one in self._samplers)
         if modes and len(self._kernels) > 1 and weights == "evidence":
             raise InputError('a ModeSampler gives no evidence to weigh kernels by: choose weights="stacking"')
+        for one, drawn_by in zip(self._kernels, self._samplers, strict=True):
+            _check_motif(one, drawn_by)
         self._prior: Numbers = _probabilities(prior, len(self._kernels))
         self._weights = weights
         self._null = float(null)
@@ -336,8 +339,10 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     takes_noise_variance = True
     """`fit` takes the known noise of each value."""
 
-    takes_censored = True
-    """`fit` takes values of which only a limit is known."""
+    @property
+    def takes_censored(self) -> bool:
+        """`fit` takes values of which only a limit is known: where motifs are all that is drawn, it does not."""
+        return not all(isinstance(sampler, MotifSampler) for sampler in self._samplers)
 
     @property
     def kernels(self) -> list[gpytorch.kernels.Kernel]:
@@ -832,7 +837,8 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
     def nominated(self, strings: Sequence[str]) -> list[str]:
         """Some strings with the motifs that were drawn written into them (`seqopt.kernels.MotifKernel.planted`).
 
-        Nothing where there is no such kernel, or symbols are not single characters.
+        Nothing where there is no such kernel, for an encoder that leaves anything out, or where symbols are not single
+        characters.
         """
         encoder = self.encoder
         if type(encoder) is not Encoder or not isinstance(encoder.tokenizer, CharacterTokenizer):
@@ -873,7 +879,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
 
     def _numbered(self) -> Alphabet | None:
         """An alphabet that grows, where a parameter is the number of one of its symbols."""
-        tokens = self.encoder.tokens if isinstance(self.encoder, JointEncoder) else self.encoder
+        tokens = self.encoder
         if not isinstance(tokens, Encoder) or not any(isinstance(kernel, MotifKernel) for kernel in self._kernels):
             return None
         return None if tokens.alphabet.closed else tokens.alphabet
@@ -1034,6 +1040,22 @@ def _lengths(encoded: Encoded) -> list[int]:
 
 def _equal(lengths: Sequence[int]) -> bool:
     return len(set(lengths)) <= 1
+
+
+def _check_motif(kernel: gpytorch.kernels.Kernel, sampler: Sampler) -> None:
+    """Refuse a motif that could not be drawn."""
+    discrete = [type(part).__name__ for part in kernel.modules() if getattr(part, "discrete", ())]
+    if not discrete:
+        return
+    if not isinstance(kernel, MotifKernel) or not isinstance(sampler, MotifSampler):
+        alone = isinstance(kernel, MotifKernel)
+        where = f"with a {type(sampler).__name__}" if alone else f"within a {type(kernel).__name__}"
+        raise InputError(
+            f"a {discrete[0]} {where}: only a MotifSampler draws motifs, and only those of a MotifKernel that is a "
+            "kernel of its own, not a part of another"
+        )
+    if not all(parameter.requires_grad for parameter in kernel.parameters()):
+        raise InputError("the motif of a MotifKernel is what is drawn: it cannot be fixed by requires_grad_(False)")
 
 
 def _samplers(sampler: Sampler | Sequence[Sampler] | None, kernels: Sequence[gpytorch.kernels.Kernel]) -> list[Sampler]:

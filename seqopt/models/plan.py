@@ -15,7 +15,7 @@ from seqopt.encoding import FeatureEncoder, JointEncoder
 from seqopt.encoding.feature_file import FileFeatures, read_features
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import LinearFeatureKernel, OnField, SmoothFeatureKernel, Sum, TanimotoKernel
+from seqopt.kernels import LinearFeatureKernel, MotifKernel, OnField, SmoothFeatureKernel, Sum, TanimotoKernel
 from seqopt.models.fully_bayesian import FullyBayesianGP
 from seqopt.models.log_units import LogBounds, LogUnitNormalPrior
 from seqopt.models.means import MEAN_FIELD, MeanBasis, _key, unchanged
@@ -293,7 +293,11 @@ class SurrogatePlan(Configurable):
         fields = {STRINGS_FIELD: encoder}
         kernels: list[gpytorch.kernels.Kernel]
         if isinstance(base, FullyBayesianGP):
-            kernels = [OnField(kernel, STRINGS_FIELD) for kernel in base.kernels]
+            # Motifs are found where they are all that decides.
+            taken = [place for place, kernel in enumerate(base.kernels) if not isinstance(kernel, MotifKernel)]
+            if not taken:
+                raise InputError("the surrogate motifs takes no features and no prior mean: choose mixture, say")
+            kernels = [OnField(base.kernels[place], STRINGS_FIELD) for place in taken]
         else:
             kernels = [OnField(base.kernel, STRINGS_FIELD)]
         if self.features is not None and features is not None:
@@ -314,7 +318,7 @@ class SurrogatePlan(Configurable):
         options: dict[str, Any] = {"draws": base.draws, "mean_std": settings.get("mean_std", 0.0)}
         if len(kernels) > 1:
             options |= {"weights": "stacking", "null": settings.get("null", 0.0)}
-        samplers = base.samplers if isinstance(base, FullyBayesianGP) else []
+        samplers = [base.samplers[place] for place in taken]
         samplers += [GridSampler() for _ in kernels[len(samplers) :]]
         return FullyBayesianGP(kernels, samplers, encoder=encoder, **options)
 

@@ -213,6 +213,11 @@ class NominatingSurrogate(Surrogate, Protocol):
         ...
 
 
+def nominated(surrogate: object, strings: Sequence[str]) -> list[str]:
+    """What a surrogate nominates: see `NominatingSurrogate`; nothing where it does not."""
+    return surrogate.nominated(strings) if isinstance(surrogate, NominatingSurrogate) else []
+
+
 @runtime_checkable
 class ConditionedProcess(Protocol):
     """A posterior at any queries, given the data and some queries without values yet (pending or chosen ones)."""

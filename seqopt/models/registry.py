@@ -222,8 +222,8 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk": NamedSurrogate("sub-sequence kernel, point estimates of its parameters", StringGP),
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     MIXTURE: NamedSurrogate(
-        "sub-sequences, n-grams and, for strings of one length, positions, of codons and of their bases, weighed by "
-        "what predicts",
+        "sub-sequences, n-grams, motifs of free strings and, for strings of one length, positions, of codons and of "
+        "their bases, weighed by what predicts",
         lambda: _mixed(1),
     ),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),

@@ -265,7 +265,7 @@ def parameters_of(run: Run) -> list[dict[str, Any]]:
             {
                 "name": title,
                 "meaning": meaning,
-                "latest": compact(known[-1]),
+                "latest": "–" if values[-1][1] is None else compact(values[-1][1]),
                 "range": f"{compact(min(known))} to {compact(max(known))}",
                 "curve": curve,
                 "end": curve.rpartition(" ")[2].split(",") if curve else [],

@@ -16,12 +16,12 @@ from seqopt.data import Item
 from seqopt.models import (
     BlockwisePosterior,
     ConditionedProcess,
-    NominatingSurrogate,
     PoolSurrogate,
     StringSurrogate,
     Untransform,
     unsupported,
 )
+from seqopt.models.protocols import nominated
 from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.conditioning import GrowingProcess, GrowingScores
@@ -104,7 +104,7 @@ class GaussianScoring:
 
     def nominated(self, keys: Sequence[str]) -> list[str]:
         """Those of the surrogate, if it nominates any."""
-        return self.surrogate.nominated(keys) if isinstance(self.surrogate, NominatingSurrogate) else []
+        return nominated(self.surrogate, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the surrogate cannot compare."""

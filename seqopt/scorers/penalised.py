@@ -27,6 +27,7 @@ from seqopt.models import (
     Untransform,
     unsupported,
 )
+from seqopt.models.protocols import nominated
 from seqopt.posteriors import Moments, Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.gaussian import BLOCK, predicted, top
@@ -120,6 +121,10 @@ class PenalisedScoring:
     def incumbents(self, count: int) -> list[str]:
         """The evaluated strings of largest posterior mean."""
         return self.process.best_observed_keys(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """Those of the surrogate, if it nominates any."""
+        return nominated(self.surrogate, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the surrogate cannot compare."""

@@ -14,6 +14,7 @@ from seqopt.data import Item
 from seqopt.errors import ModelError
 from seqopt.models import BlockwisePosterior, PoolSurrogate, StringSurrogate, Untransform, unsupported
 from seqopt.models.classifiers import Predictor
+from seqopt.models.protocols import nominated
 from seqopt.posteriors import Posterior
 from seqopt.scorers.checks import checked_scores
 from seqopt.scorers.feasibility import Combine, FeasibilityPoolScorer
@@ -157,6 +158,10 @@ class PortfolioScoring:
     def incumbents(self, count: int) -> list[str]:
         """The evaluated strings of largest posterior mean."""
         return cast(StringSurrogate, self.surrogate).conditioned(self._pending).best_observed_keys(count)
+
+    def nominated(self, keys: Sequence[str]) -> list[str]:
+        """Those of the surrogate, if it nominates any."""
+        return nominated(self.surrogate, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:
         """What the surrogate cannot compare."""

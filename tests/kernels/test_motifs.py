@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -104,6 +105,12 @@ def test_strings_are_taken_in_turn_and_short_ones_stay_as_they_are():
     assert all("AB" in row for row in rows[1::2])
 
 
+def test_a_motif_of_a_large_alphabet_is_planted_in_strings_of_few_symbols():
+    found = MotifKernel(motif=[300, 0, 0, 0, 0, 0]).planted(ENCODER.encode(["ABC"]))
+    assert found.tokens.tolist() == [[300, 300, 300]]
+    assert len(MotifKernel().planted(ENCODER.encode([]))) == 0
+
+
 def test_all_shapes_are_there_once():
     found = list(shapes(4, 6))
     assert len(found) == len(set(found)) == 1 + 5 + 10 + 10
@@ -116,6 +123,8 @@ def test_it_is_written_down_without_its_motif_and_shows_it():
     assert kernel.shown == "1?3"
     kernel.read_by(Alphabet("ABC"))
     assert repr(kernel) == "MotifKernel(order=3, width=5, motif=A?C)"
+    again = from_config(MotifKernel(motif=motif_of("B?A"), overlapping=False).config())
+    assert repr(again) == "MotifKernel(order=4, width=6, motif=2?1, overlapping=False)"
     kernel.read_by(Alphabet(["Ala", "Cys", "Asp"]))
     assert kernel.shown == "Ala ? Asp"
 
@@ -130,6 +139,8 @@ def test_it_is_written_down_without_its_motif_and_shows_it():
         ({"motif": [1, 2]}, "expected 6 numbers"),
         ({"motif": [1, 2, 3, 1, 2, 0]}, "up to 4 are not 0"),
         ({"motif": [1, -1, 0, 0, 0, 0]}, "expected 6 numbers"),
+        ({"motif": [math.inf, 0, 0, 0, 0, 0]}, "expected 6 numbers"),
+        ({"motif": [1e5, 0, 0, 0, 0, 0]}, "expected 6 numbers"),
         ({"batch_shape": torch.Size([2])}, "has one motif"),
     ],
 )

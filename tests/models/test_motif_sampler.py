@@ -14,13 +14,22 @@ from scipy import special, stats
 from seqopt import Optimizer
 from seqopt.encoding import Alphabet, Encoder, FeatureEncoder, MorganFingerprint
 from seqopt.errors import InputError
-from seqopt.kernels import MotifKernel, NgramKernel, SubsequenceKernel
-from seqopt.models import FullyBayesianGP, GridSampler, Levels, MotifSampler
+from seqopt.kernels import MotifKernel, NgramKernel, OnField, SubsequenceKernel, Sum
+from seqopt.models import (
+    Features,
+    FullyBayesianGP,
+    GridSampler,
+    Levels,
+    ModeSampler,
+    MotifSampler,
+    SliceSampler,
+    SurrogatePlan,
+)
 from seqopt.models.registry import mixture, resolve_surrogate
 from seqopt.models.sampling import LogPosterior
 from seqopt.models.sampling import motif as module
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR
-from seqopt.spaces import CodonSpace, GrammarSpace, StringSpace
+from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, StringSpace
 from seqopt.utils.config import from_config
 from seqopt.utils.parameter_names import described_parameter
 
@@ -225,7 +234,25 @@ def test_it_is_written_down():
     assert from_config(gp.config()).config() == gp.config()
 
 
+def test_more_motifs_than_can_be_numbered_are_refused(monkeypatch):
+    monkeypatch.setattr(module, "LARGEST_CODE", 80)
+    with pytest.raises(InputError, match="2 different symbols make too many motifs of 4"):
+        MotifSampler().sample(density(SHORT, VALUES, kernel=MotifKernel(4, 4)), RNG)
+
+
+def test_of_strings_with_features_it_takes_no_part(tmp_path):
+    pool = CandidateSet(SPACE.sample(30, np.random.default_rng(0)), kind="text")
+    np.save(tmp_path / "features.npy", RNG.standard_normal((30, 2)))
+    features = Features(tmp_path / "features.npy")
+    with pytest.raises(InputError, match="motifs takes no features"):
+        SurrogatePlan("motifs", features=features).for_space(pool)
+    planned = SurrogatePlan("mixture", features=features).for_space(pool)
+    assert not any(isinstance(kernel, MotifKernel) for kernel in planned.kernels)
+
+
 def test_limits_are_for_other_kernels(caplog):
+    assert mixture(SPACE).takes_censored
+    assert not FullyBayesianGP(MotifKernel()).takes_censored
     strings = SPACE.sample(20, np.random.default_rng(0))
     gp = mixture(SPACE)
     gp.bind(SPACE)
@@ -239,6 +266,18 @@ def test_what_it_cannot_take_is_refused():
         MotifSampler().sample(LogPosterior(SubsequenceKernel(), ENCODER.encode(SHORT), VALUES, np.zeros(9)), RNG)
     with pytest.raises(InputError, match="not found from limits"):
         MotifSampler().sample(density(SHORT, VALUES, sides=np.array([1] + [0] * 8)), RNG)
+    for kernel, sampler in (
+        (MotifKernel(), SliceSampler()),
+        (MotifKernel(), ModeSampler()),
+        (Sum(MotifKernel(), NgramKernel()), None),
+        (OnField(MotifKernel(), "strings"), MotifSampler()),
+    ):
+        with pytest.raises(InputError, match="only a MotifSampler draws motifs"):
+            FullyBayesianGP(kernel, sampler)
+    frozen = MotifKernel()
+    frozen.raw_motif.requires_grad_(False)
+    with pytest.raises(InputError, match="cannot be fixed"):
+        FullyBayesianGP(frozen)
     with pytest.raises(InputError, match="SliceSampler"):
         FullyBayesianGP(MotifKernel(), MotifSampler(), levels=Levels("plate", ("a", "b"), "a"))
     gp = FullyBayesianGP(MotifKernel(), encoder=FeatureEncoder(MorganFingerprint()))

@@ -8,7 +8,7 @@ regression with two weights,
     y = w_0 + w_1 c_m(s) + \epsilon, \quad w_0 \sim N(0, a + \mu^2), \; w_1 \sim N(0, a), \; \epsilon \sim N(0, s2),
 
 with the standard deviation :math:`\mu` of a constant mean that is integrated out. Its marginal likelihood follows from
-five sums over the strings in which the motif occurs, so all motifs that occur are looked at, and the posterior is
+three sums over the strings in which the motif occurs, so all motifs that occur are looked at, and the posterior is
 exact. Motifs that occur in no string that was measured have the same likelihood, and count by their number.
 
 Each value's density given the others averages over the posterior without it. With the posterior :math:`w_t` of the
@@ -58,6 +58,9 @@ Twice as many of all shapes together predict each value from the others."""
 TRIES = 1_000
 """Motifs that are drawn to find one that occurs in no string."""
 
+LARGEST_CODE = 2**62
+"""Most motifs of one shape that can be numbered."""
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -71,7 +74,8 @@ class MotifSampler(Configurable):
     each the same; occurrences may overlap with probability 1/2. Output scales and noise variances have the priors of
     other kernels, on a small grid.
 
-    It takes memory for some numbers per symbol of the strings, and time for a sort of all symbols for each shape.
+    It takes time for a sort of all symbols for each shape, and memory for that and for the counts of the motifs that
+    are kept: for n strings up to 600 n numbers in single precision for each of the 26 shapes of four symbols in six.
 
     Raises:
         InputError: When sampling: for another kernel, strings that are no tokens, limits in place of values, or levels
@@ -108,6 +112,12 @@ class MotifSampler(Configurable):
             raise InputError(f"a MotifSampler draws the motif of a MotifKernel; this is a {type(kernel).__name__}")
         if not isinstance(encoded, EncodedStrings):
             raise InputError("a MotifKernel looks for motifs in strings of symbols, and this encoder makes none")
+        symbols_used = len(np.unique(encoded.tokens))
+        if symbols_used**kernel.order > LARGEST_CODE:
+            raise InputError(
+                f"{symbols_used - 1:,} different symbols make too many motifs of {kernel.order}: choose a MotifKernel "
+                "of a smaller order"
+            )
         if density.sides is not None or density.others:
             raise InputError("motifs are not found from limits, nor beside noise of levels: choose another kernel")
         size = _alphabet(kernel, encoded)
@@ -144,14 +154,14 @@ class _Motifs:
     Attributes:
         symbols: Their numbers, J x width; all 0 for those that occur nowhere.
         overlapping: Whether occurrences that overlap all count, J.
-        counts: J x n.
+        counts: J x n; whole numbers, which single precision holds exactly.
         log_prior: Logarithm of the prior probability of each and of the others it stands for, J.
         table: Logarithms of the marginal likelihood, J x output scales x noise variances.
     """
 
     symbols: Integers
     overlapping: npt.NDArray[np.bool_]
-    counts: Numbers
+    counts: npt.NDArray[np.float32]
     log_prior: Numbers
     table: Numbers
 
@@ -255,7 +265,7 @@ def _motifs(kernel: MotifKernel, encoded: EncodedStrings, size: int, sums: _Sums
             _Motifs(
                 np.zeros((1, kernel.width), dtype=np.int64),
                 np.ones(1, dtype=np.bool_),
-                np.zeros((1, len(encoded))),
+                np.zeros((1, len(encoded)), dtype=np.float32),
                 np.array([missing]),
                 sums.table(nothing, nothing, np.empty(0), 1),
             )
@@ -292,7 +302,7 @@ def _of_shape(
     log_prior = log_prior[which]
     chosen, more = _thinned(log_prior + table.max(axis=(1, 2)), KEPT, REST, rng)
     which, overlapping = which[chosen], overlapping[chosen]
-    dense = np.zeros((len(chosen), len(encoded)))
+    dense = np.zeros((len(chosen), len(encoded)), dtype=np.float32)
     for own, mine in zip(counts, (overlapping, ~overlapping), strict=True):
         row = np.full(size, -1)
         row[which[mine]] = np.flatnonzero(mine)
@@ -371,7 +381,7 @@ def _predictive(motifs: _Motifs, table: Numbers, sums: _Sums, rng: np.random.Gen
     places, more = _thinned(table.max(axis=(1, 2)), 2 * KEPT, 2 * REST, rng)
     weights = table[places] + more[:, None, None]
     weights -= special.logsumexp(weights)
-    counts = motifs.counts[places]
+    counts = motifs.counts[places].astype(np.float64)
     found = np.full(len(sums.targets), -math.inf)
     for scale, own in enumerate(OUTPUT_SCALES):
         for noise, variances in enumerate(sums.variances):
@@ -383,7 +393,11 @@ def _predictive(motifs: _Motifs, table: Numbers, sums: _Sums, rng: np.random.Gen
 def _unseen(
     kernel: MotifKernel, encoded: EncodedStrings, size: int, rng: np.random.Generator
 ) -> tuple[Integers, float]:
-    """A motif that occurs in no string, drawn from the prior, and whether its occurrences may overlap."""
+    """A motif that occurs in no string, drawn from the prior, and whether its occurrences may overlap.
+
+    Where next to all motifs occur, so that `TRIES` draws find none that does not, it is one that does: the posterior
+    probability of the others is next to nothing then.
+    """
     every = list(shapes(kernel.order, kernel.width))
     symbols = np.zeros(kernel.width, dtype=np.int64)
     for _ in range(TRIES):
@@ -399,7 +413,7 @@ def _unseen(
 
 
 def _alphabet(kernel: MotifKernel, encoded: EncodedStrings) -> int:
-    """How many symbols there are: of a closed alphabet all, of an open one those that are known."""
+    """How many symbols there are: of a closed alphabet all, of an open one those up to the last that a string has."""
     return max(1, kernel.symbols or 0, int(encoded.tokens.max(initial=0)))
 
 
