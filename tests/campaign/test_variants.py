@@ -103,7 +103,7 @@ def test_controls_are_called_variants_of_the_parent_on_plates(tmp_path: Path) ->
     with on_two_plates(tmp_path / "a.seqopt", ParentSpace(WILD, 2), ["wt", "S5T"]) as campaign:
         campaign.open_plate("P3")
         said = said_of(campaign)
-        assert re.search(r"P2  open, [67] of 12 .*; controls: wt 10, S5T 81", said)
+        assert re.search(r"P2  open, [678] of 12 .*; controls: wt 10, S5T 81", said)
         assert "to come with the next suggestion: wt, S5T\n" in said
         assert "the control S5T reads 81 on P2" in said
         assert re.search(r"Expected to be the best of what all have in common: (wt|[A-Z]\d+[A-Z])", said)
@@ -127,7 +127,7 @@ def test_controls_are_called_by_their_identifiers_on_plates(tmp_path: Path) -> N
     # By its identifier, or by its string, which has one all the same.
     with on_two_plates(path, tmp_path / "library.csv", ["V00", strings[1]], **options) as campaign:
         said = said_of(campaign)
-        assert re.search(r"P2  open, [67] of 12 .*; controls: V00 10, V01 81", said)
+        assert re.search(r"P2  open, [678] of 12 .*; controls: V00 10, V01 81", said)
         assert "the control V01 reads 81 on P2" in said
         assert re.search(r"Expected to be the best of what all have in common: (V\d\d|S5[A-Z]),", said)
         assert re.search(r"Recommended, by the model's mean of the target: (V\d\d|S5[A-Z]),", said)
