@@ -255,8 +255,13 @@ class ModelBased(Configurable):
         # Where strings tell nothing of each other, a random one is as good as any, and teaches as much.
         doubt = self.surrogate.doubt if isinstance(self.surrogate, DoubtingSurrogate) else 0.0
         trusted = n - int(rng.binomial(n, doubt)) if doubt > 0.0 else n
+        # Few random strings pass some predicates, and a search grows from those that are known.
+        picky = getattr(state.space, "accept", None) is not None
         if not trusted:
-            return self._random(n, state, rng, predictor)
+            found = self._random(n, state, rng, predictor)
+            if len(found) == n or not picky:
+                return found
+            trusted = n
         among = f"among {len(state.space):,} candidates" if isinstance(state.space, PoolSpace) else "in the space"
         with doing(f"looking for the best {trusted} {among}"):
             proposals = self._searched(n, trusted, state, rng, predictor)
@@ -265,7 +270,11 @@ class ModelBased(Configurable):
             chosen = {proposal.key for proposal in proposals}
             rest = replace(state, excluded=state.excluded | chosen)
             return proposals + self._random(n - len(proposals), rest, rng, predictor)
-        return filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
+        found = filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
+        if len(found) == n or trusted == n or not picky:
+            return found
+        with doing(f"looking for the best {n} in the space"):
+            return _with_measurements(self._searched(n, n, state, rng, predictor), self.surrogate)
 
     def _searched(
         self, n: int, trusted: int, state: SearchState, rng: np.random.Generator, predictor: Predictor | None
