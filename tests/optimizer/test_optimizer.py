@@ -297,7 +297,8 @@ def is_palindrome(string: str) -> bool:
 @pytest.mark.parametrize(("size", "seed"), [(4, 0), (4, 4), (1, 0), (1, 1), (1, 2)])
 def test_a_search_grows_from_told_strings_where_places_are_tied_together(size: int, seed: int) -> None:
     """One change of a palindrome is none, and a random string is one with a probability of 1.5e-5: also those that
-    would be drawn at random, since the surrogate doubts, are found by the search."""
+    would be drawn at random, since the surrogate doubts, are found by the search.
+    """
     optimizer = Optimizer(StringSpace("ACGT", 16, accept=is_palindrome), batch_size=size, initial=4, seed=seed)
     halves = ["AAAACCCC", "GATTACAG", "CCCCGGTT", "TTGCATGA"]
     optimizer.tell([half + half[::-1].translate(COMPLEMENT) for half in halves], [1.0, 2.0, 3.0, 0.0])
