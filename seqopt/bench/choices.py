@@ -201,7 +201,7 @@ SURROGATES_OF = {
     "proteins": ("ssk", "one-hot", "blosum62", "sites"),
     "dna": ("ssk", "codons"),
     "text": ("ssk", "ngrams"),
-    "strings": ("ssk", "ssk-bayes", "mixture", "ngrams", "one-hot", "hamming", "latent"),
+    "strings": ("ssk", "ssk-bayes", "mixture", "ngrams", "motifs", "one-hot", "hamming", "latent"),
     "lengths": ("ssk-bayes", "mixture", "ngrams"),
     "peptides": ("ssk-bayes",),
     "local": ("ssk-bayes", "one-hot"),

@@ -223,6 +223,11 @@ class BinomialGP(GaussianSurrogate, Configurable):
     def _take(self, base: object) -> None:
         """Take kernels and encoder of a surrogate of values."""
         found = getattr(base, "kernels", None) or [getattr(base, "kernel", None)]
+        # Parameters are learned by gradients, of which those of a motif have none.
+        moved = [kernel for kernel in found if not getattr(kernel, "discrete", ())]
+        if found and not moved:
+            raise InputError("motifs are not learned from results of yes and no: choose another surrogate, or 'auto'")
+        found = moved
         if not isinstance(base, GaussianSurrogate) or not all(
             isinstance(kernel, gpytorch.kernels.Kernel) and not kernel.batch_shape for kernel in found
         ):

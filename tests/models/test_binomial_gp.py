@@ -158,6 +158,8 @@ def test_of_several_kernels_the_likeliest_is_taken(some: list[str]) -> None:
     model.fit(some, _labels(some), rng=np.random.default_rng(0))
     assert model.kernel in model.kernels
     assert model.hyperparameters["kernel"] == model.kernels.index(model.kernel)
+    with pytest.raises(InputError, match="motifs are not learned from results of yes and no"):
+        BinomialGP("motifs").bind(StringSpace("ab", 6))
 
 
 def test_many_results_are_sampled_by_label_and_the_constant_corrected() -> None:

@@ -209,7 +209,6 @@ _METHODS = {
     "ssk-ga": Method("SSK-ga", "#332288", _subsequences(), _STRINGS),
     "ssk-rs": Method("SSK-rs", "#E69F00", _random_inner_search, _STRINGS),
     "ngram-ga": Method("n-gram-ga", "#009E73", _with(surrogate="ngrams"), _STRINGS),
-    "motif-ga": Method("motif-ga", "#661100", _with(surrogate="motifs"), ("synthetic",)),
     "one-hot-ga": Method("one-hot-ga", "#CC79A7", _with(surrogate="one-hot"), _FIXED),
     "codons-ga": Method("codon-frequencies-ga", "#56B4E9", _with(surrogate="codons"), ("genes",)),
     "fresh": Method("default, fresh candidates", "#0072B2", _fresh_candidates, ("molecules",)),
@@ -237,6 +236,7 @@ _METHODS = {
         "grammar VAE, random points", "#AA4499", _random_latent("grammar"), _LATENT, False, "grammar"
     ),
     "random": Method("random", "#999999", _with(acquisition="random")),
+    "motif-ga": Method("motif-ga", "#661100", _with(surrogate="motifs"), ("synthetic",), studied=True),
     "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, _STRINGS, studied=True),
     "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", _subsequences(acquisition="logei"), _STRINGS, studied=True),
     "ssk-ga-scorebo": Method(
