@@ -80,8 +80,6 @@ class MotifKernel(DescribedKernel):
     discrete = ("motif", "overlapping")
     """Parameters that take single values, between which there is no mean."""
 
-    has_lengthscale = False
-
     def __init__(
         self,
         order: int = 4,

@@ -205,17 +205,17 @@ class ExplainedSurrogate(Surrogate, Protocol):
 
 
 @runtime_checkable
-class NominatingSurrogate(Surrogate, Protocol):
-    """A surrogate that knows strings which a search should look at."""
+class Nominating(Protocol):
+    """What knows strings that a search should look at: a surrogate, or scores by one."""
 
     def nominated(self, strings: Sequence[str]) -> list[str]:
         """Strings made from some, which a search might take long to find by its own moves."""
         ...
 
 
-def nominated(surrogate: object, strings: Sequence[str]) -> list[str]:
-    """What a surrogate nominates: see `NominatingSurrogate`; nothing where it does not."""
-    return surrogate.nominated(strings) if isinstance(surrogate, NominatingSurrogate) else []
+def nominated(nominating: object, strings: Sequence[str]) -> list[str]:
+    """What a surrogate or a scoring nominates: see `Nominating`; nothing where it does not."""
+    return nominating.nominated(strings) if isinstance(nominating, Nominating) else []
 
 
 @runtime_checkable

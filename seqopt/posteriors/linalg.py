@@ -15,8 +15,8 @@ JITTERS = (0.0, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
 """What is added to the diagonal in turn, relative to the mean variance, until the factorisation succeeds."""
 
 NOTICEABLE_JITTER = 1e-5
-"""A relative jitter from which on a warning is logged: the standard deviation of a draw then errs by a third of a
-percent."""
+"""A relative jitter from which on a warning is logged: draws then have noise of a third of a percent of their standard
+deviation besides."""
 
 
 def stable_cholesky(covariance: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,8 +19,9 @@ import numpy as np
 
 from seqopt.errors import InputError
 from seqopt.models.classifiers import Predictor, log_probability
+from seqopt.models.protocols import nominated
 from seqopt.scorers.checks import checked_scores
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, nominated
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
 from seqopt.spaces import PoolSpace, keys_at
 
 Combine = Literal["add", "multiply"]

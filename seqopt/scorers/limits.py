@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from seqopt.errors import InputError
+from seqopt.models.protocols import nominated
 from seqopt.scorers.allowed import without
-from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, nominated
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring
 from seqopt.scorers.similarity import Similarity, similarity_of
 from seqopt.spaces import PoolSpace, keys_at
 from seqopt.utils.config import Configurable
@@ -165,7 +166,7 @@ class LimitedScoring:
         return self._scoring.incumbents(count)
 
     def nominated(self, keys: Sequence[str]) -> list[str]:
-        """See `seqopt.scorers.NominatingScoring`."""
+        """Those of the other scores."""
         return nominated(self._scoring, keys)
 
     def unsupported(self, keys: Sequence[str]) -> dict[int, str]:

@@ -117,17 +117,3 @@ class Scoring(Protocol):
     def sample_scorer(self, keys: Sequence[str]) -> PoolScorer:
         """A scorer of a list of strings that were drawn for this step; all of them are supported."""
         ...
-
-
-@runtime_checkable
-class NominatingScoring(Protocol):
-    """A `Scoring` that knows strings to look at."""
-
-    def nominated(self, keys: Sequence[str]) -> list[str]:
-        """Strings made from some, which a search might take long to find by its own moves."""
-        ...
-
-
-def nominated(scoring: object, keys: Sequence[str]) -> list[str]:
-    """What a scoring nominates: see `NominatingScoring`; nothing where it does not."""
-    return scoring.nominated(keys) if isinstance(scoring, NominatingScoring) else []

@@ -8,18 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from seqopt.models.protocols import nominated
 from seqopt.scorers.gaussian import SubsetScorer
-from seqopt.scorers.protocols import (
-    BoolArray,
-    Choice,
-    FloatArray,
-    IndexArray,
-    PoolScorer,
-    Scorer,
-    Scoring,
-    nominated,
-    repeats,
-)
+from seqopt.scorers.protocols import BoolArray, Choice, FloatArray, IndexArray, PoolScorer, Scorer, Scoring, repeats
 from seqopt.spaces import PoolSpace
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.errors import InputError
+from seqopt.models.protocols import nominated
 from seqopt.scorers import Scoring
-from seqopt.scorers.protocols import nominated, repeats
+from seqopt.scorers.protocols import repeats
 from seqopt.search.growing import sampled
 from seqopt.search.memory import Scores
 from seqopt.search.protocols import Proposal
@@ -60,7 +61,7 @@ class GeneticSearch(Configurable):
     (`seqopt.search.growing`).
 
     The first population is the best of ``sample`` random strings and, if ``seeded``, of the evaluated strings of
-    largest predicted mean, their mutants, and what the model makes of them (`seqopt.scorers.protocols.nominated`). The
+    largest predicted mean, their mutants, and what the model makes of them (`seqopt.models.Nominating`). The
     score is prepared on all of these.
 
     A batch is filled greedily: the search for each next element starts from the best strings of the one before, scored
@@ -193,7 +194,7 @@ class GeneticSearch(Configurable):
             try:
                 parents.append(space.from_string(string))
             except InputError:
-                logger.debug("%r was evaluated but lies outside the space: it is no parent", string)
+                logger.debug("%r lies outside the space: it is no parent", string)
         return parents
 
     def _first(

@@ -269,8 +269,9 @@ class ModelBased(Configurable):
         if predictor is not None and len(proposals) < n:
             chosen = {proposal.key for proposal in proposals}
             rest = replace(state, excluded=state.excluded | chosen)
-            return proposals + self._random(n - len(proposals), rest, rng, predictor)
-        found = filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
+            found = proposals + self._random(n - len(proposals), rest, rng, predictor)
+        else:
+            found = filled_up(proposals, n, self._for_random(state, proposals), rng, unsupported=self.unsupported)
         if len(found) == n or trusted == n or not picky:
             return found
         with doing(f"looking for the best {n} in the space"):

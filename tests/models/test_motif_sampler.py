@@ -29,6 +29,7 @@ from seqopt.models.registry import mixture, resolve_surrogate
 from seqopt.models.sampling import LogPosterior
 from seqopt.models.sampling import motif as module
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR
+from seqopt.models.stacking import stacking_weights
 from seqopt.spaces import CandidateSet, CodonSpace, GrammarSpace, StringSpace
 from seqopt.utils.config import from_config
 from seqopt.utils.parameter_names import described_parameter
@@ -105,6 +106,50 @@ def test_evidence_and_predictions_are_those_of_all_motifs_written_out(known, mea
             densities.append(stats.norm.logpdf(VALUES[left_out], solved @ VALUES[rest], std))
         expected = special.logsumexp(np.array(weights) + densities) - special.logsumexp(weights)
         assert sample.predictive[left_out] == pytest.approx(expected, abs=1e-9)
+
+
+def test_motifs_that_no_string_has_count_by_their_number():
+    """A third letter, which no string has, makes most motifs of such."""
+    encoder = Encoder(alphabet=Alphabet("ABC"))
+    sample = MotifSampler().sample(density(SHORT[:4], VALUES[:4], encoder=encoder), RNG, evidence=True)
+    logs = []
+    for motif, prior in all_motifs(3, 4, "ABC"):
+        for overlapping in (True, False):
+            found = np.array([occurrences(text, motif, overlapping) for text in SHORT[:4]], float)
+            for scale, noise, own in points():
+                covariance = scale * (1.0 + np.outer(found, found)) + noise * np.eye(4)
+                logs.append(
+                    prior - math.log(2.0) + own + stats.multivariate_normal.logpdf(VALUES[:4], None, covariance)
+                )
+    assert sample.log_evidence == pytest.approx(special.logsumexp(logs), abs=1e-9)
+
+
+def test_of_motifs_that_no_string_has_one_is_drawn():
+    encoder = Encoder(alphabet=Alphabet("AB"))
+    kernel = MotifKernel(2, 2)
+    kernel.read_by(encoder.alphabet)
+    encoded = encoder.encode(["AAB"])
+    drawn = {tuple(module._unseen(kernel, encoded, 2, np.random.default_rng(seed))[0].tolist()) for seed in range(40)}
+    assert drawn == {(2, 1), (2, 2)}
+
+
+def test_those_that_are_kept_stand_for_all():
+    places, more = module._thinned(np.linspace(0.0, 1.0, 1_000), 60, 40, np.random.default_rng(0))
+    assert len(set(places.tolist())) == 100
+    assert set(range(940, 1_000)) <= set(places.tolist())
+    assert special.logsumexp(more) == pytest.approx(math.log(1_000))
+
+
+def test_kernels_are_weighed_by_what_all_their_motifs_predict():
+    kernels = [MotifKernel(1, 1), MotifKernel(3, 4)]
+    gp = FullyBayesianGP(kernels, weights="stacking", encoder=ENCODER, mean_std=0.5)
+    gp.fit(SHORT, VALUES, rng=np.random.default_rng(0))
+    standardized = (VALUES - VALUES.mean()) / VALUES.std(ddof=1)
+    samples = [
+        MotifSampler().sample(density(SHORT, standardized, mean_std=0.5, kernel=kernel), RNG) for kernel in kernels
+    ]
+    weights = stacking_weights(np.stack([sample.predictive for sample in samples]), np.array([0.5, 0.5]))
+    assert [one.weight for one in gp.diagnostics] == pytest.approx(weights.tolist(), abs=1e-9)
 
 
 def test_draws_have_the_posterior_of_the_motifs():

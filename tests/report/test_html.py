@@ -356,6 +356,9 @@ def test_parameters_of_several_kernels_are_called_by_what_these_compare() -> Non
         "output scale",
     ]
     assert found[0]["meaning"].startswith("per skipped symbol")
+    # What the model of the last batch does not have is not shown at its last value.
+    left = parameters_of(Run(Path(), pd.DataFrame(), steps=[*steps, {"step": 2, "kernel": {"outputscale": 0.75}}]))
+    assert [one["latest"] for one in left] == ["–", "–", "–", "0.75"]
     older = parameters_of(Run(Path(), pd.DataFrame(), steps=steps, model={"parameters": {}}))
     assert older[0]["name"] == "kernel 1: gap decay"
     # A run of a search keeps no state of its surrogate; its settings say of what kernels it was.

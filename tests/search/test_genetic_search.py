@@ -77,6 +77,20 @@ def test_predictions_are_those_of_the_surrogate():
     assert (found.predicted_mean, found.predicted_std) == (pytest.approx(mean[0]), pytest.approx(std[0]))
 
 
+@pytest.mark.parametrize("seeded", [True, False])
+def test_what_the_surrogate_nominates_is_in_the_first_population_where_it_is_seeded(seeded):
+    space = StringSpace("01", 40)
+    gp, evaluated = fitted(space)
+    told = []
+    # One of the two is not in the space.
+    gp.nominated = lambda strings: told.extend(strings) or ["1" * 40, "2" * 40]
+    search = GeneticSearch(evolutions=0, sample=100, seeded=seeded)
+    (found,) = suggest(search, 1, space, gp, UpperConfidenceBound(), excluded=evaluated)
+    assert (found.string == "1" * 40) == seeded
+    assert set(told) <= set(evaluated)
+    assert len(told) == 10 * seeded
+
+
 class Watched:
     """A surrogate that notes which strings are scored together."""
 
