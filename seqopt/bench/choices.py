@@ -205,7 +205,7 @@ SURROGATES_OF = {
     "lengths": ("ssk-bayes", "mixture", "ngrams"),
     "peptides": ("ssk-bayes",),
     "local": ("ssk-bayes", "one-hot"),
-    "genes": ("ssk-bayes", "codons"),
+    "genes": ("ssk-bayes", "codons", "helices"),
     "constrained": ("ssk",),
     "expressions": ("ssk-bayes", "mixture", "ngrams"),
     "smiles": ("ssk", "tanimoto"),

@@ -32,6 +32,7 @@ NAMES = {
     "n-gram-ga": "ngrams",
     "seqopt, n-grams only": "ngrams",
     "motif-ga": "motifs",
+    "helix-ga": "helices",
     "one-hot-ga": "one-hot",
 }
 """Surrogates that benchmarks call otherwise."""
@@ -193,7 +194,7 @@ def _of_boss(results: Path) -> Iterator[Search]:
     from seqopt.bench.boss.scores import best_so_far
     from seqopt.bench.boss.tasks import TASKS
 
-    alone = ("ssk-ga", "ngram-ga", "motif-ga", "one-hot-ga", "codons-ga")
+    alone = ("ssk-ga", "ngram-ga", "motif-ga", "helix-ga", "one-hot-ga", "codons-ga")
     named = [method for name in alone for method in (name, f"{name}{LEARNED}")]
     singles = {method: METHODS[method].label for method in named if method in METHODS}
     units = {"synthetic": ("occurrences", 2), "genes": ("kcal/mol", 2), "regression": ("log(1 + MSE)", 3)}

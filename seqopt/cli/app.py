@@ -112,8 +112,8 @@ SurrogateName = Annotated[
         "that vary at few positions, ssk for other large ones, else mixture), ssk (sub-sequence kernel), ssk-bayes, "
         "ngrams, motifs, mixture (of several, by what predicts); for strings of one length one-hot, hamming, sites, "
         "for such proteins blosum62; for molecules tanimoto, minmax, counts, fragprints (fingerprints), ngrams+minmax, "
-        "ngrams+counts, ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons; vae:FILE for a model of seqopt "
-        "train-vae; features for --features alone.",
+        "ngrams+counts, ssk+tanimoto, ssk+minmax, ssk+fragprints; for genes codons and, of one length, helices; "
+        "vae:FILE for a model of seqopt train-vae; features for --features alone.",
         rich_help_panel=HOW,
     ),
 ]

@@ -10,6 +10,7 @@ from seqopt.kernels.counts import CountsKernel
 from seqopt.kernels.degenerate import DegenerateKernel
 from seqopt.kernels.dense_features import LinearFeatureKernel, SmoothFeatureKernel
 from seqopt.kernels.hamming import HammingKernel
+from seqopt.kernels.helices import HelixKernel
 from seqopt.kernels.hierarchical import HierarchicalKernel
 from seqopt.kernels.joint import JointKernel
 from seqopt.kernels.letters import (
@@ -37,6 +38,7 @@ __all__ = [
     "CountsKernel",
     "DegenerateKernel",
     "HammingKernel",
+    "HelixKernel",
     "HierarchicalKernel",
     "JointKernel",
     "LetterHammingKernel",

@@ -36,14 +36,16 @@ class SumsCache:
     """Least-recently-used store of blocks of per-order sums and, where they were asked for, their derivatives.
 
     A gap decay determines them; match decay, weights and normalisation do not enter. Copies and pickles of a
-    cache start empty. Threads may share one.
+    cache start empty, but for copies of one that is ``shared``, which are itself. Threads may share one.
 
     Args:
         budget: Largest number of bytes held. A result that does not fit by itself is never stored.
+        shared: Whether copies of what has the cache, such as a kernel, share it.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, *, shared: bool = False) -> None:
         self.budget = budget
+        self.shared = shared
         self._entries: OrderedDict[Hashable, Sequence[Any]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -80,14 +82,20 @@ class SumsCache:
             self._entries.clear()
             self._bytes = 0
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
+
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> SumsCache:
+        return self if self.shared else SumsCache(self.budget)
+
     def __getstate__(self) -> dict[str, int]:
-        return {"budget": self.budget}
+        return {"budget": self.budget, "shared": self.shared}
 
     def __setstate__(self, state: dict[str, int]) -> None:
-        self.__init__(state["budget"])  # type: ignore[misc]
+        self.__init__(state["budget"], shared=bool(state.get("shared", False)))  # type: ignore[misc]
 
 
 @once_per_strings

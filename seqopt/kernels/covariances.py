@@ -16,7 +16,7 @@ visited block by block, so they may as well be computed again when they exceed a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -227,6 +227,11 @@ class Batches(Pairs):
             yield Block(part, slice(0, rows), slice(0, columns), values, derivatives)
 
 
+def sums_key(pairs: Pairs, program: Program) -> Hashable:
+    """Under what the sums of pairs are kept."""
+    return "pairs", pairs.key, program
+
+
 class Covariances:
     """Covariances of pairs as a function of the weights of the orders and of the gap decay.
 
@@ -276,6 +281,22 @@ class Covariances:
             check_finite(result, self.pairs.columns, self.program.order, self.program.gap)
         return result
 
+    def weighted_sums(self, weights: Tensor) -> Tensor:
+        """Weighted sums of pairs of one matrix before they are normalised, ``r x rows x columns``, float64.
+
+        Args:
+            weights: Of the orders, ``r x order``, float64.
+        """
+        _, rows, columns = self.pairs.shape
+        result = torch.empty(len(weights), rows, columns, dtype=torch.float64)
+        for block in self._blocks(False):
+            values = block.values[:, 0].double()
+            sums = (weights @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+            if self.pairs.symmetric:
+                result[:, block.columns, block.rows] = sums.mT
+            result[:, block.rows, block.columns] = sums
+        return result
+
     def gradients(self, weights: Tensor, gradient: Tensor, by_gap: bool) -> tuple[Tensor, Tensor]:
         """Derivatives of a loss in the weights (as many as orders) and in the gap decay (0 unless asked for).
 
@@ -321,7 +342,7 @@ class Covariances:
     def _blocks(self, slopes: bool) -> Iterable[Block]:
         if not self._kept:
             return self.pairs.blocks(self.program, slopes)
-        key = ("pairs", self.pairs.key, self.program)
+        key = sums_key(self.pairs, self.program)
         return self._cache.get(key, slopes, lambda: list(self.pairs.blocks(self.program, slopes)))
 
     def _scales(self, weights: Tensor) -> tuple[Tensor, Tensor] | None:

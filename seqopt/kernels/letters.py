@@ -78,10 +78,10 @@ class SymbolLetters:
 
     def __eq__(self, other: object) -> bool:
         # Models of one space share the letters that are remembered of its pool.
-        return isinstance(other, SymbolLetters) and other.alphabet is self.alphabet
+        return type(other) is type(self) and other.alphabet is self.alphabet
 
     def __hash__(self) -> int:
-        return id(self.alphabet)
+        return hash((type(self), id(self.alphabet)))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SymbolLetters:
         # Copies of a kernel read the alphabet as it grows.
@@ -121,7 +121,7 @@ def letters_of(strings: EncodedStrings, symbols: SymbolLetters) -> EncodedString
     return EncodedStrings(tokens, lengths)
 
 
-class _OfLetters:
+class OfLetters:
     """What turns a kernel on tokens into one on the letters of their symbols; to stand before it among the bases."""
 
     letters: SymbolLetters | None = None
@@ -211,7 +211,7 @@ class _OfLetters:
         return found
 
 
-class LetterSubsequenceKernel(_OfLetters, SubsequenceKernel):
+class LetterSubsequenceKernel(OfLetters, SubsequenceKernel):
     """The sub-sequence kernel on the letters of symbols: of a gene in codons, on its bases.
 
     Takes the same arguments as `SubsequenceKernel`, and the tokens of whole symbols; ``partitions`` cut strings of
@@ -247,7 +247,7 @@ class LetterSubsequenceKernel(_OfLetters, SubsequenceKernel):
             yield interpolated
 
 
-class LetterNgramKernel(_OfLetters, NgramKernel):
+class LetterNgramKernel(OfLetters, NgramKernel):
     """The kernel of n-grams on the letters of symbols: of a gene in codons, on runs of its bases, in frame or not.
 
     Takes the same arguments as `NgramKernel`, and the tokens of whole symbols. It learns from a surrogate which symbols
@@ -268,7 +268,7 @@ class LetterNgramKernel(_OfLetters, NgramKernel):
         super().adapt(self._rows(x))
 
 
-class LetterOneHotKernel(_OfLetters, OneHotKernel):
+class LetterOneHotKernel(OfLetters, OneHotKernel):
     """The share of places at which two strings of one length have the same letter: of a gene in codons, base by base.
 
     It learns from a surrogate which symbols tokens stand for.
@@ -284,7 +284,7 @@ class LetterOneHotKernel(_OfLetters, OneHotKernel):
     """
 
 
-class LetterHammingKernel(_OfLetters, HammingKernel):
+class LetterHammingKernel(OfLetters, HammingKernel):
     """The Hamming kernel on the letters of symbols: of a gene in codons, on substitutions of its bases.
 
     Takes the same arguments as `HammingKernel`, and the tokens of whole symbols. It learns from a surrogate which

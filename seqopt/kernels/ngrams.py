@@ -7,8 +7,8 @@ symbols and n-grams of up to 5, 1,364 for DNA, 3,905 for five), and inner produc
 
 *Sparse.* Otherwise only n-grams that occur on one side are numbered, level by level: an n-gram is its first n - 1
 symbols, which have a number, and one more symbol. There are no more numbers than occurrences of n-grams, whatever the
-alphabet (of 35 symbols there are 52 million n-grams of length 5), and no two n-grams share one. N-grams of the other
-side that are not among them contribute nothing to an inner product.
+alphabet (of 35 symbols there are 52 million n-grams of length 5), and no two n-grams share one. They make a trie, which
+strings of the other side walk down (`seqopt.kernels.compiled_ngrams`).
 
 *Dynamic program.* At a gap decay of zero the sub-sequence kernel is the inner product of counts. For a few strings with
 many others, for string i with string i, and for each short string with itself, `seqopt.kernels.engines` is fastest.
@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gpytorch
 import numpy as np
@@ -43,6 +43,10 @@ from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel, shown
 from seqopt.kernels.engines import order_sums, paired_order_sums, self_order_sums
 from seqopt.kernels.threads import one_thread
+
+if TYPE_CHECKING:
+    # Numba takes half a second to load, and not every process compares n-grams.
+    from seqopt.kernels.compiled_ngrams import Trie
 
 FloatArray = npt.NDArray[np.floating]
 Counts = npt.NDArray[np.float64]
@@ -76,6 +80,12 @@ THREADED = 1 << 28
 
 KEPT_BYTES = 1 << 28
 """Largest matrix of squared distances that a kernel keeps."""
+
+PRODUCTS = 1 << 18
+"""Inner products with a trie that are computed at once: 2 MiB in float64 stay in a cache."""
+
+TRIE_SYMBOLS = 1 << 18
+"""Symbols of the strings whose n-grams are in one trie."""
 
 REMEMBERED_BLOCKS = 4
 """Largest number of blocks of strings whose n-grams stay numbered: some thousand short strings."""
@@ -453,6 +463,12 @@ class _Numbering:
         starts[1:] = known.sum(axis=1).cumsum()[np.cumsum(strings.lengths + 1) - 1]
         return numbers[known], starts
 
+    def trie(self, strings: EncodedStrings, dtype: npt.DTypeLike) -> Trie:
+        """The n-grams and how often each of some strings has them, for inner products in float32 or float64."""
+        from seqopt.kernels.compiled_ngrams import build
+
+        return build(self._indices, self._keys, self._base, _as_matrix(*self.occurrences(strings), self.size), dtype)
+
     def _longer(self, numbers: npt.NDArray[np.int64], symbols: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Numbers of n-grams with one more symbol."""
         if self._table is not None:
@@ -485,9 +501,9 @@ def _squared_distances(
     first, second = (a, b) if len(a) <= FEWER * len(b) else (b, a)
     # Sums of integers are exact in float32 up to 2^24, and an inner product is at most the product of lengths.
     single = float(squares_a.max(initial=0.0)) * float(squares_b.max(initial=0.0)) < 2.0**48
-    for (rows, columns), products in _products(first, second, longest, np.float32 if single else np.float64):
+    for (rows, columns), inner in _products(first, second, longest, np.float32 if single else np.float64):
         block = (rows, columns) if first is a else (columns, rows)
-        distances = (products if first is a else products.T).astype(np.float64, order="C")
+        distances = (inner if first is a else inner.T).astype(np.float64, order="C")
         distances *= -2.0
         distances += squares_a[block[0], None]
         distances += squares_b[None, block[1]]
@@ -515,44 +531,32 @@ def _products(
             contiguous, _ = order_sums(a, part, NO_GAPS, longest, weights=np.ones(longest))
             yield (slice(0, len(a)), columns), np.rint(contiguous)
         return
-    step = max(1, BLOCK_ELEMENTS // max(len(a), 4 * longest * (b.width + 1)))
-    for rows, numbering, counts in _numberings(a, longest, dtype):
+    from seqopt.kernels.compiled_ngrams import products
+
+    step = max(1, PRODUCTS // max(len(a), 1))
+    for rows, trie in _tries(a, longest, dtype):
         for columns in _slices(len(b), step):
-            numbers, starts = numbering.occurrences(b if len(b) <= step else b.take(columns))
-            with _threads(len(numbers) * counts.shape[1]):
-                values = torch.nn.functional.embedding_bag(
-                    torch.from_numpy(numbers), counts, torch.from_numpy(starts), mode="sum", include_last_offset=True
-                )
-            yield (rows, columns), values.numpy().T
+            yield (rows, columns), products(trie, b if len(b) <= step else b.take(columns), longest).T
 
 
-Numbered = tuple[slice, _Numbering, Tensor]
-"""Some rows, their n-grams, and the counts of each of those in each row."""
-
-
-def _numberings(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Iterable[Numbered]:
+def _tries(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Iterable[tuple[slice, Trie]]:
     """Some of the strings after the other."""
-    # Of r strings there are at most as many n-grams as they hold, each with r counts.
-    held = longest * max(float(strings.lengths.mean()) if len(strings) else 0.0, 1.0)
-    together = max(1, int(math.sqrt(4 * BLOCK_ELEMENTS / held)))
+    together = max(1, int(TRIE_SYMBOLS // max(float(strings.lengths.mean()) if len(strings) else 0.0, 1.0)))
     if len(strings) <= REMEMBERED_BLOCKS * together:
-        return _remembered_numberings(strings, longest, dtype, together)
-    return (_numbered(strings, rows, longest, dtype) for rows in _slices(len(strings), together))
+        return _remembered_tries(strings, longest, dtype, together)
+    return ((rows, _trie(strings.take(rows), longest, dtype)) for rows in _slices(len(strings), together))
 
 
 # A search compares one list of strings with thousands of others.
 @once_per_strings
-def _remembered_numberings(
+def _remembered_tries(
     strings: EncodedStrings, longest: int, dtype: npt.DTypeLike, together: int
-) -> list[Numbered]:
-    return [_numbered(strings, rows, longest, dtype) for rows in _slices(len(strings), together)]
+) -> list[tuple[slice, Trie]]:
+    return [(rows, _trie(strings.take(rows), longest, dtype)) for rows in _slices(len(strings), together)]
 
 
-def _numbered(strings: EncodedStrings, rows: slice, longest: int, dtype: npt.DTypeLike) -> Numbered:
-    part = strings.take(rows)
-    numbering = _Numbering(part, longest)
-    counts = _as_matrix(*numbering.occurrences(part), numbering.size).T.toarray()
-    return rows, numbering, torch.from_numpy(np.ascontiguousarray(counts, dtype=dtype))
+def _trie(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Trie:
+    return _Numbering(strings, longest).trie(strings, dtype)
 
 
 def _as_matrix(numbers: npt.NDArray[np.int32], starts: npt.NDArray[np.int32], size: int) -> sparse.csr_array:

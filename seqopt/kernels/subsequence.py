@@ -37,6 +37,7 @@ from seqopt.kernels.covariances import (
     Program,
     check_finite,
     inverse_root,
+    sums_key,
 )
 from seqopt.kernels.engines import check_engine, check_order, order_sums, self_order_sums
 from seqopt.kernels.engines.bounds import largest_sum
@@ -58,6 +59,13 @@ FLOAT32_LIMIT = 34.0
 
 SCALED_ELEMENTS = 1 << 20
 """Covariances normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
+
+RECENT_BYTES = 1 << 26
+"""Memory of the per-order sums of recent Gram matrices that copies of a kernel share (64 MiB), as long as one lives."""
+
+RECENT_DECAYS = 8
+"""Gap decays whose Gram matrices must fit into it: those of a grid are asked for in turn, and fewer would be forgotten
+before they are asked for again."""
 
 SMALL_MATRIX = 1 << 12
 """Pairs up to which the matrices of a batch are computed together, pair by pair."""
@@ -95,6 +103,10 @@ class SubsequenceKernel(DescribedKernel):
     sums of the latest Gram matrices are kept, up to ``cache_bytes``, so that a step that changes the match decay, the
     weights, an output scale or the noise costs no new one. Beyond that budget they are computed again for the
     gradient, block by block, and memory is that of the result and 200 MB.
+
+    Copies of a kernel share the sums of the latest Gram matrices that were computed without a gradient, up to 64 MiB
+    and no more than ``cache_bytes``: a model that averages over decays looks at the same strings again for every
+    transform of their values.
 
     Sums are computed in the precision of the inputs; in float64 for float32 inputs whose sums might exceed float32.
 
@@ -171,6 +183,7 @@ class SubsequenceKernel(DescribedKernel):
         self.engine = engine
         self.threads = threads
         self._cache = SumsCache(cache_bytes)
+        self._recent = SumsCache(min(cache_bytes, RECENT_BYTES), shared=True)
         self._interpolated: InterpolatedGram | None = None
         self._bounds: dict[str, tuple[float, float]] = {}
         # Parameters start in torch's default precision, as in every gpytorch kernel; what was asked for is kept.
@@ -353,7 +366,9 @@ class SubsequenceKernel(DescribedKernel):
         program = self._program(gap.item(), pairs, dtype)
         # Gram matrices come back, in the next step of a fit or in a prediction; other matrices only for a gradient.
         keep = pairs.symmetric or slopes or (graph and weights.requires_grad)
-        covariances = Covariances(pairs, program, normalize=self.normalize, cache=self._cache, slopes=slopes, keep=keep)
+        shared = not graph and self._is_recent(pairs, program) and sums_key(pairs, program) not in self._cache
+        cache = self._recent if shared else self._cache
+        covariances = Covariances(pairs, program, normalize=self.normalize, cache=cache, slopes=slopes, keep=keep)
         return CovariancesOf.apply(weights, gap, covariances).to(x1.device, dtype)  # type: ignore[no-untyped-call]
 
     def _pairs(self, x1: Tensor, x2: Tensor, same: bool, batch: torch.Size, diag: bool) -> Pairs:
@@ -571,8 +586,20 @@ class SubsequenceKernel(DescribedKernel):
             weights = weights * own.detach().cpu().numpy()
         double = np.dtype(np.float64)
         program = Program(self.order, gap_decay, double, self.engine, self.threads, self.partitions)
+        pairs = Matrix(a, None)
+        if self._is_recent(pairs, program):
+            whole = Covariances(pairs, program, normalize=False, cache=self._recent, slopes=False, keep=True)
+            return whole.weighted_sums(torch.from_numpy(weights)).numpy()
         values, _ = order_sums(a, None, weights=weights, **program.options)
         return values
+
+    def _is_recent(self, pairs: Pairs, program: Program) -> bool:
+        """Whether per-order sums of these pairs are among those that copies share."""
+        return (
+            type(pairs) is Matrix
+            and pairs.symmetric
+            and (RECENT_DECAYS * pairs.size(program, False) <= self._recent.budget)
+        )
 
     def gram(
         self,

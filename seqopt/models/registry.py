@@ -49,6 +49,9 @@ of the draws of a mixture with more of them do not fit into memory (`seqopt.mode
 MOST_SITES = 20
 """Positions at which proteins of such a pool may differ, each of which has a lengthscale to learn."""
 
+HELIX_BASES = 600
+"""Bases of the longest genes whose helices are compared: of longer ones that takes longer than all other kernels."""
+
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""
 
@@ -91,6 +94,13 @@ def _motifs() -> Surrogate:
     from seqopt.kernels import MotifKernel
 
     return FullyBayesianGP(MotifKernel())
+
+
+def _helices() -> Surrogate:
+    from seqopt.kernels import HelixKernel
+    from seqopt.models.sampling import GridSampler
+
+    return FullyBayesianGP(HelixKernel(), GridSampler())
 
 
 def _one_hot() -> Surrogate:
@@ -223,7 +233,7 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
     "ssk-bayes": NamedSurrogate("sub-sequence kernel, averaged over its parameters", FullyBayesianStringGP),
     MIXTURE: NamedSurrogate(
         "sub-sequences, n-grams, motifs of free strings and, for strings of one length, positions, of codons and of "
-        "their bases, weighed by what predicts",
+        "their bases, and helices of these, weighed by what predicts",
         lambda: _mixed(1),
     ),
     "ngrams": NamedSurrogate("squared-exponential kernel on counts of contiguous 1- to 5-grams", _ngrams),
@@ -244,6 +254,13 @@ SURROGATES: Mapping[str, NamedSurrogate] = {
         "product over positions, each with a lengthscale of its own; amino acids are alike by BLOSUM62 as far as "
         "results say so (strings of one length)",
         lambda: StringGP(SitesKernel(1)),
+        one_length=True,
+    ),
+    "helices": NamedSurrogate(
+        "squared-exponential kernel on the helices that bases could form, averaged over its lengthscale (genes of one "
+        "length)",
+        _helices,
+        ("dna", "rna"),
         one_length=True,
     ),
     "codons": NamedSurrogate(
@@ -370,7 +387,8 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
     length also the substitution kernel, for which they interact and amino acids may be alike, and the sites kernel, for
     which some positions matter more than others, at the mode of its parameters. Genes whose symbols are
     codons are compared by their bases as well, with kernels of the same kinds: what depends on codons is predicted by
-    the ones, and what depends on bases, such as folding and GC content, by the others.
+    the ones, and what depends on bases, such as GC content, by the others; and those of one length, up to `HELIX_BASES`
+    bases, by the helices that these could form, which decide how a gene folds.
 
     The mean is 0, that of the values; of proteins of one length, which are mostly variants of each other, it is
     integrated out: all that were measured may lie below what they vary about.
@@ -390,7 +408,7 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         3
         >>> from seqopt.spaces import CodonSpace
         >>> [type(kernel).__name__ for kernel in mixture(CodonSpace("MAKVL")).kernels[4:]]
-        ['LetterSubsequenceKernel', 'LetterNgramKernel', 'LetterOneHotKernel', 'LetterHammingKernel']
+        ['LetterSubsequenceKernel', 'LetterNgramKernel', 'LetterOneHotKernel', 'LetterHammingKernel', 'HelixKernel']
         >>> [type(one).__name__ for one in mixture(StringSpace("ACDEFGHIKLMNPQRSTVWY", 8, kind="protein")).kernels[4:]]
         ['SubstitutionKernel', 'SitesKernel', 'MotifKernel']
     """
@@ -403,6 +421,7 @@ def mixture(space: Space, *, partitions: int | None = None) -> FullyBayesianGP:
         protein=space.kind == "protein",
         encoder=encoder,
         base_partitions=(_parts(space, letters=3) if partitions is None else 3 * partitions) if codons else None,
+        helices=codons and 3 * int(lengths.max(initial=0)) <= HELIX_BASES,
         motifs=encoder is None and isinstance(space, StringSpace),
     )
 
@@ -421,9 +440,11 @@ def _mixed(
     encoder: StringEncoder | None = None,
     base_partitions: int | None = None,
     motifs: bool = False,
+    helices: bool = False,
 ) -> FullyBayesianGP:
     from seqopt.kernels import (
         HammingKernel,
+        HelixKernel,
         LetterHammingKernel,
         LetterNgramKernel,
         LetterOneHotKernel,
@@ -444,6 +465,8 @@ def _mixed(
     if base_partitions is not None:
         kernels += [LetterSubsequenceKernel(partitions=base_partitions), LetterNgramKernel()]
         kernels += [LetterOneHotKernel(), LetterHammingKernel()] if sites else []
+    if helices and sites:
+        kernels.append(HelixKernel())
     if motifs:
         kernels.append(MotifKernel())
     own: dict[type, Any] = {SitesKernel: ModeSampler, MotifKernel: MotifSampler}

@@ -29,6 +29,7 @@ KERNELS = {
     "LetterNgramKernel": "n-grams of letters",
     "LetterOneHotKernel": "letters at positions, each by itself",
     "LetterHammingKernel": "substitutions of letters",
+    "HelixKernel": "helices of bases",
 }
 """What kernels of a mixture compare, by their types."""
 

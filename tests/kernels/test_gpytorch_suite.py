@@ -8,10 +8,12 @@ import pytest
 import torch
 from gpytorch.test.base_kernel_test_case import BaseKernelTestCase
 
+from seqopt.encoding import Alphabet
 from seqopt.kernels import (
     AutoregressiveKernel,
     DegenerateKernel,
     HammingKernel,
+    HelixKernel,
     HierarchicalKernel,
     NgramKernel,
     OnField,
@@ -107,6 +109,13 @@ class TestHierarchicalKernel(TestSubsequenceKernel):
 class TestHammingKernel(TestSubsequenceKernel):
     def create_kernel_no_ard(self, **kwargs):
         return HammingKernel(**kwargs)
+
+
+class TestHelixKernel(TestSubsequenceKernel):
+    def create_kernel_no_ard(self, **kwargs):
+        kernel = HelixKernel(**kwargs)
+        kernel.read_by(Alphabet("ACGT"))
+        return kernel
 
 
 class TestSubstitutionKernel(TestSubsequenceKernel):

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics.pairwise import rbf_kernel
 
-from seqopt.encoding import EncodedStrings, Encoder
+from seqopt.encoding import Alphabet, EncodedStrings, Encoder
 from seqopt.errors import InputError
-from seqopt.kernels import NgramKernel, ngrams
+from seqopt.kernels import NgramKernel, compiled_ngrams, ngrams
 from seqopt.kernels.ngrams import ngram_counts
 from seqopt.kernels.threads import one_thread
 from seqopt.models import StringGP
@@ -33,7 +33,7 @@ from seqopt.spaces import StringSpace
 
 text = st.text(alphabet="abc", max_size=10)
 
-PATHS = ("dense", "numbered", "bisection", "program", "sorted")
+PATHS = ("dense", "numbered", "bisection", "one by one", "table", "rows", "threads", "program", "sorted")
 
 
 @pytest.fixture(params=PATHS)
@@ -50,6 +50,17 @@ def force(monkeypatch, path):
     monkeypatch.setattr(ngrams, "SORTED_FROM", 1 if path == "sorted" else 10**9)
     if path == "bisection":
         monkeypatch.setattr(ngrams, "TABLE_ELEMENTS", 0)
+        monkeypatch.setattr(compiled_ngrams, "TABLE_ELEMENTS", 0)
+    if path == "one by one":
+        monkeypatch.setattr(compiled_ngrams, "TABULATED", 10**9)
+        monkeypatch.setattr(compiled_ngrams, "DENSE_SHARE", 2.0)
+    if path == "table":
+        monkeypatch.setattr(compiled_ngrams, "TABULATED", 0)
+    if path == "rows":
+        monkeypatch.setattr(compiled_ngrams, "DENSE_SHARE", 0.0)
+    if path == "threads":
+        monkeypatch.setattr(compiled_ngrams, "THREADED", 0)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
 
 
 def tokens(strings, width=None):
@@ -193,6 +204,20 @@ def test_squared_distances_are_exact_beyond_single_precision(path):
     (found,) = [values for _, values in ngrams._squared_distances(encoded, encoded, 3)]
     np.testing.assert_array_equal(found, distances)
     assert distances[0, 1] == 3
+
+
+def test_blocks_of_tries_and_of_products_make_no_difference(monkeypatch):
+    force(monkeypatch, "numbered")
+    rng = np.random.default_rng(4)
+    a, b = (Encoder(alphabet=Alphabet("abcd")).encode(random_strings(count, rng)) for count in (9, 13))
+    expected = NgramKernel(3, 5.0).cross(a, b)
+    monkeypatch.setattr(ngrams, "PRODUCTS", 7)
+    for remembered in (4, 0):
+        monkeypatch.setattr(ngrams, "TRIE_SYMBOLS", 20)
+        monkeypatch.setattr(ngrams, "REMEMBERED_BLOCKS", remembered)
+        again = a.take(np.arange(9))
+        assert len(list(ngrams._tries(again, 3, np.float64))) > 1
+        np.testing.assert_array_equal(NgramKernel(3, 5.0).cross(again, b), expected)
 
 
 @pytest.mark.slow

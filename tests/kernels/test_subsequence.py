@@ -246,6 +246,35 @@ class TestDynamicProgramsAreNotRepeated:
             kernel(x).to_dense()
         assert len(runs) == 1
 
+    def test_by_copies_that_ask_for_the_same_strings(self, runs):
+        kernel, encoded = SubsequenceKernel(3).double(), Encoder().encode(WORDS)
+        found = kernel.sums(encoded, [0.5, 0.8], 0.3)
+        assert found.shape == (2, len(WORDS), len(WORDS))
+        other = copy.deepcopy(kernel)
+        np.testing.assert_array_equal(other.sums(Encoder().encode(WORDS), [0.8], 0.3), found[1:])
+        other.gap_decay, other.match_decay = 0.3, 0.5
+        with torch.no_grad():
+            gram = other(encoded.to_tensor()).to_dense()
+        assert len(runs) == 1
+        own = np.sqrt(np.diagonal(found[0]))
+        np.testing.assert_allclose(gram, found[0] / own[:, None] / own, rtol=1e-12)
+        for strings, gap in ((WORDS, 0.4), ([*WORDS, "gen"], 0.3)):
+            other.sums(Encoder().encode(strings), [0.8], gap)
+        assert len(runs) == 3
+        pickle.loads(pickle.dumps(kernel)).sums(encoded, [0.8], 0.3)
+        assert len(runs) == 4
+
+    @pytest.mark.parametrize("strings", [WORDS, [word * 3 for word in WORDS * 5]])
+    def test_and_are_what_they_are_without_memory(self, strings):
+        encoded = Encoder().encode(strings)
+        weights = np.array([0.5, 0.8])[:, None] ** (2 * np.arange(1, 4))
+        expected, _ = order_sums(encoded, None, 0.3, 3, weights=weights)
+        for budget in (2**30, 0):
+            kernel = SubsequenceKernel(3, cache_bytes=budget)
+            for _ in range(2):
+                np.testing.assert_allclose(kernel.sums(encoded, [0.5, 0.8], 0.3), expected, rtol=1e-13)
+            assert (len(kernel._recent) == 0) is (budget == 0)
+
     def test_within_the_memory_budget(self, runs):
         # Sums and derivatives of 9 pairs, and of 3 strings with themselves.
         kernel, x = SubsequenceKernel(3, cache_bytes=2 * 3 * (9 + 3) * 8), tokens(WORDS)

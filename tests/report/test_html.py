@@ -378,7 +378,7 @@ def test_parameters_of_several_kernels_are_called_by_what_these_compare() -> Non
 def test_every_kernel_of_a_mixture_has_a_name() -> None:
     spaces = [CodonSpace("MAK"), StringSpace("ACDE", 5, kind="protein")]
     kinds = {type(kernel).__name__ for space in spaces for kernel in mixture(space).kernels}
-    assert len(kinds) == 11
+    assert len(kinds) == 12
     assert kinds <= set(KERNELS)
 
 

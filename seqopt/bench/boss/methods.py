@@ -237,6 +237,7 @@ _METHODS = {
     ),
     "random": Method("random", "#999999", _with(acquisition="random")),
     "motif-ga": Method("motif-ga", "#661100", _with(surrogate="motifs"), ("synthetic",), studied=True),
+    "helix-ga": Method("helix-ga", "#661100", _with(surrogate="helices"), ("genes",), studied=True),
     "ssk-ga-map": Method("SSK-ga, point estimates", "#88CCEE", _point_estimates, _STRINGS, studied=True),
     "ssk-ga-logei": Method("SSK-ga, log EI", "#117733", _subsequences(acquisition="logei"), _STRINGS, studied=True),
     "ssk-ga-scorebo": Method(

@@ -295,13 +295,19 @@ def _of_shape(
     both = np.flatnonzero(np.bincount(columns, counts[0] != counts[1], size) > 0)
     log_prior = np.full(size, each)
     log_prior[both] -= math.log(2.0)
-    tables = [sums.table(columns, rows, own, size) for own in (counts if len(both) else counts[:1])]
-    table = np.concatenate([tables[0], tables[-1][both]]) if len(both) else tables[0]
+    ways = [_alike(columns, rows, own, size) for own in (counts if len(both) else counts[:1])]
+    tables = [sums.table(*entries) for _, entries in ways]
+    # Of each motif, once or twice, the row of the tables that it shares with those that occur just as it does.
+    shared = ways[0][0]
+    if len(both):
+        shared = np.concatenate([shared, ways[1][0][both] + len(tables[0])])
+    table = np.concatenate(tables)
     which = np.concatenate([np.arange(size), both])
     overlapping = np.arange(len(which)) < size
     log_prior = log_prior[which]
-    chosen, more = _thinned(log_prior + table.max(axis=(1, 2)), KEPT, REST, rng)
+    chosen, more = _thinned(log_prior + table.max(axis=(1, 2))[shared], KEPT, REST, rng)
     which, overlapping = which[chosen], overlapping[chosen]
+    table = table[shared[chosen]]
     dense = np.zeros((len(chosen), len(encoded)), dtype=np.float32)
     for own, mine in zip(counts, (overlapping, ~overlapping), strict=True):
         row = np.full(size, -1)
@@ -313,7 +319,7 @@ def _of_shape(
     for place in reversed(places):
         rest, digit = np.divmod(rest, len(used))
         symbols[:, place] = used[digit]
-    return _Motifs(symbols, overlapping, dense, log_prior[chosen] + more, table[chosen]), size
+    return _Motifs(symbols, overlapping, dense, log_prior[chosen] + more, table), size
 
 
 def _found(
@@ -326,8 +332,10 @@ def _found(
     starts = encoded.width - span + 1
     if starts < 1:
         return None
-    used, digits = np.unique(encoded.tokens, return_inverse=True)
-    digits = digits.reshape(encoded.tokens.shape)
+    used = np.flatnonzero(np.bincount(encoded.tokens.reshape(-1)))
+    place_of = np.zeros(int(used.max(initial=0)) + 1, dtype=np.int64)
+    place_of[used] = np.arange(len(used))
+    digits = place_of[encoded.tokens]
     codes = np.zeros((len(encoded), starts), dtype=np.int64)
     for place in places:
         codes = codes * len(used) + digits[:, place : place + starts]
@@ -337,7 +345,7 @@ def _found(
         return None
     # A motif in one string is a group of positions, in their order.
     own = codes[inside]
-    order = np.argsort(own, kind="stable")
+    order = _stable_order(own)
     own, rows, positions = own[order], rows[order], positions[order]
     first = np.ones(len(own), dtype=np.bool_)
     first[1:] = (own[1:] != own[:-1]) | (rows[1:] != rows[:-1])
@@ -354,8 +362,55 @@ def _found(
         more = here < ends[active]
         active, here = active[more], here[more]
         without[active] += 1.0
-    found, columns = np.unique(own[heads], return_inverse=True)
-    return found, used.astype(np.int64), columns, rows[heads], [with_overlaps, without]
+    # They ascend already.
+    new = np.ones(len(heads), dtype=np.bool_)
+    new[1:] = own[heads[1:]] != own[heads[:-1]]
+    return own[heads[new]], used, np.cumsum(new) - 1, rows[heads], [with_overlaps, without]
+
+
+def _alike(
+    columns: Integers, rows: Integers, counts: Numbers, size: int
+) -> tuple[npt.NDArray[np.intp], tuple[Integers, Integers, Numbers, int]]:
+    """Motifs that occur in one and the same string equally often as one: of long motifs, nearly all do.
+
+    Args:
+        columns: Of each count, the motif.
+        rows: And the string.
+        counts: All that are not 0.
+        size: Number of motifs.
+
+    Returns:
+        Of each motif the number of what stands for it; then what `_Sums.table` takes, for these.
+    """
+    alone = np.bincount(columns, minlength=size) == 1
+    by_entry = alone[columns]
+    most = int(counts.max(initial=0)) + 1
+    keys = rows[by_entry] * most + counts[by_entry].astype(np.int64)
+    several = size - int(alone.sum())
+    used = np.flatnonzero(np.bincount(keys, minlength=1))
+    numbers = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+    numbers[used] = several + np.arange(len(used))
+    shared = np.cumsum(~alone) - 1
+    shared[columns[by_entry]] = numbers[keys]
+    rest = ~by_entry
+    entries = (
+        np.concatenate([shared[columns[rest]], numbers[used]]),
+        np.concatenate([rows[rest], used // most]),
+        np.concatenate([counts[rest], (used % most).astype(np.float64)]),
+        several + len(used),
+    )
+    return shared, entries
+
+
+def _stable_order(codes: Integers) -> npt.NDArray[np.intp]:
+    """The order of numbers of at least 0 in which they ascend, equal ones as they come."""
+    bits = len(codes).bit_length()
+    if int(codes.max(initial=0)).bit_length() + bits > 63:
+        return np.argsort(codes, kind="stable")
+    # Numbers are sorted several times faster than their places are.
+    packed = codes << bits | np.arange(len(codes))
+    packed.sort()
+    return packed & (1 << bits) - 1
 
 
 def _thinned(probable: Numbers, kept: int, rest: int, rng: np.random.Generator) -> tuple[Integers, Numbers]:
