@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 TRAIN, TEST = 100, 300
 PROTEIN = "thesis-60"
 
+ON_BASES = ("Letter", "Helix")
+"""What names of kernels begin with that look at bases."""
+
 MODELS = {"codons": "codons", "bases": "bases", "both": "both (default)"}
 SCORES = {
     "log-cai": "codon adaptation to E. coli (logarithm)",
@@ -69,7 +72,7 @@ def _models(space: CodonSpace) -> Mapping[str, Callable[[], Any]]:
     from seqopt.spaces import CodonSpace
 
     def codons() -> FullyBayesianGP:
-        kernels = [kernel for kernel in mixture(space).kernels if not type(kernel).__name__.startswith("Letter")]
+        kernels = [kernel for kernel in mixture(space).kernels if not type(kernel).__name__.startswith(ON_BASES)]
         samplers = [GridSampler() for _ in kernels]
         return FullyBayesianGP(kernels, samplers, weights="stacking", null=0.5, encoder=space.encoder, mean_std=0.0)
 
@@ -126,21 +129,22 @@ def main(argv: Sequence[str]) -> None:
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
     """Errors by score and model, and the weight of kernels on bases, in Markdown."""
     lines = [
-        f"| score | {' | '.join(MODELS.values())} | both less codons, paired | weight of bases |",
-        "|---|---|---|---|---|---|",
+        f"| score | {' | '.join(MODELS.values())} | both less codons, paired | weight of bases | of these, helices |",
+        "|---|---|---|---|---|---|---|",
     ]
     for score, label in SCORES.items():
         errors = {name: np.array([run["scores"][score][name]["error"] for run in runs]) for name in MODELS}
+        weights = [run["scores"][score]["both"]["weights"] for run in runs]
         shares = [
-            sum(weight for kernel, weight in run["scores"][score]["both"]["weights"].items() if "Letter" in kernel)
-            for run in runs
+            np.mean([sum(weight for kernel, weight in own.items() if kernel.startswith(names)) for own in weights])
+            for names in (ON_BASES, ON_BASES[1:])
         ]
         cells = [*map(_mean, errors.values()), _mean(errors["both"] - errors["codons"])]
-        lines.append(f"| {label} | {' | '.join(cells)} | {np.mean(shares):.2f} |")
+        lines.append(f"| {label} | {' | '.join(cells)} | {' | '.join(f'{share:.2f}' for share in shares)} |")
     lines.append(
         f"\nRoot mean square error of {TEST} genes in standard deviations of their values, after {TRAIN}; mean and one "
         f"standard error over {len(runs)} draws of genes and weights. An error of 1 is that of the mean. Weight: that "
-        "of the kernels on bases in the default."
+        "of the kernels on bases in the default, and of that of helices."
     )
     return "\n".join(lines)
 

@@ -33,14 +33,14 @@ References:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from seqopt.folding.energies import INFINITE, LARGEST_LOOP, ORDINARY, Energies
 from seqopt.folding.graph import MOST, BaseGraph
+from seqopt.utils.compiling import compiled, compiled_part
 
 IntArray = npt.NDArray[np.int32]
 
@@ -89,19 +89,6 @@ class Tables(NamedTuple):
     small: IntArray
 
 
-def compiled(function: Any) -> Any:
-    """Compile without the interpreter lock; keep the code on disk if there is a folder to write to."""
-    try:
-        return numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        return numba.njit(nogil=True)(function)
-
-
-def part(function: Any) -> Any:
-    """Compile as a part of compiled functions, which cannot be called otherwise: in a fraction of the time."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
 @compiled
 def path_weight(graph: BaseGraph, a: int, b: int) -> int:
     """Least weight of the edges from node a to node b, no earlier in the gene."""
@@ -114,7 +101,7 @@ def path_weight(graph: BaseGraph, a: int, b: int) -> int:
     return graph.edge[a, number] if distance == 1 else graph.second[a, number]
 
 
-@part
+@compiled_part
 def _energy_of_small_hairpin(
     graph: BaseGraph, energies: Energies, special: IntArray, path: IntArray, size: int, kind_of_pair: int
 ) -> int:
@@ -174,7 +161,7 @@ def small_hairpins(graph: BaseGraph, energies: Energies, small: IntArray) -> Non
                         small[kind, i, u - graph.starts[i], number] = total
 
 
-@part
+@compiled_part
 def _worst(best: IntArray, types: IntArray, rows: int, columns: int) -> int:
     """The largest of the entries that can still fall: a loop that is no better than this one need not be looked at."""
     largest = -INFINITE
@@ -185,7 +172,7 @@ def _worst(best: IntArray, types: IntArray, rows: int, columns: int) -> int:
     return largest
 
 
-@part
+@compiled_part
 def _hairpins(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -214,7 +201,7 @@ def _hairpins(
                         best[x, y] = min(best[x, y], between + left + right + mismatch)
 
 
-@part
+@compiled_part
 def _stacks_and_bulges(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -259,7 +246,7 @@ def _stacks_and_bulges(
                             best[x, y] = min(best[x, y], total)
 
 
-@part
+@compiled_part
 def _small_interior(
     graph: BaseGraph,
     energies: Energies,
@@ -324,7 +311,7 @@ def _small_interior(
                                     best[x, y] = min(best[x, y], total)
 
 
-@part
+@compiled_part
 def _kind(left: int, right: int) -> int:
     """Which mismatches a loop of ``left`` x ``right`` bases has; -1 for those that are enumerated."""
     if left <= 2 and right <= 2:
@@ -334,7 +321,7 @@ def _kind(left: int, right: int) -> int:
     return 2 if left + right == 5 else 0
 
 
-@part
+@compiled_part
 def _interior(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -394,7 +381,7 @@ def _interior(
                             best[x, y] = min(best[x, y], total)
 
 
-@part
+@compiled_part
 def _multiloops(
     graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int, types: IntArray, best: IntArray
 ) -> None:
@@ -417,7 +404,7 @@ def _multiloops(
                         best[x, y] = min(best[x, y], total + energies.multi_stem[turned])
 
 
-@part
+@compiled_part
 def _keep_inner(graph: BaseGraph, energies: Energies, tables: Tables, i: int, j: int) -> None:
     """Minimise the inner term over the pairs at i and j for their neighbours outside."""
     p, q = i - 1, j + 1
@@ -493,7 +480,7 @@ def fill_pairs(
                     tables.paired[tables.offset[u] + v] = best[u - u0, v - v0]
 
 
-@part
+@compiled_part
 def _in_order(values: IntArray, number: int) -> int:
     """The entry that would have this number, from 0, if ``values`` were sorted; they are left in another order.
 
@@ -678,7 +665,7 @@ class Choice(NamedTuple):
     warmth: float
 
 
-@part
+@compiled_part
 def _offered(choice: Choice, excess: int, rng: np.random.Generator) -> bool:
     """Whether a way that is ``excess`` above the least takes the place of what was chosen so far."""
     if excess > choice.slack[0]:
@@ -696,13 +683,13 @@ def _offered(choice: Choice, excess: int, rng: np.random.Generator) -> bool:
     return True
 
 
-@part
+@compiled_part
 def _pick(choice: Choice, what: int, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
     picked = choice.picked
     picked[0], picked[1], picked[2], picked[3], picked[4], picked[5], picked[6] = what, a, b, c, d, e, f
 
 
-@part
+@compiled_part
 def _loop_energy(energies: Energies, x: int, y: int, outer: int, turned: int, c: int, d: int, e: int, f: int) -> int:
     """Energy of a loop of ``x`` x ``y`` bases; bases c, d beside the outer pair, e, f beside the inner one."""
     size = x + y
@@ -724,7 +711,7 @@ def _loop_energy(energies: Energies, x: int, y: int, outer: int, turned: int, c:
     return energies.interior[x, y] + energies.mismatch[kind, outer, c, d] + energies.mismatch[kind, turned, f, e]
 
 
-@part
+@compiled_part
 def _ways_of_small_hairpin(
     graph: BaseGraph, energies: Energies, u: int, v: int, least: int, choice: Choice, rng: np.random.Generator
 ) -> None:
@@ -830,7 +817,7 @@ def ways_of_pair(
                 _ways_of_split(graph, tables, c, d, around + closing, choice, rng)
 
 
-@part
+@compiled_part
 def _ways_of_split(
     graph: BaseGraph, tables: Tables, u: int, v: int, besides: int, choice: Choice, rng: np.random.Generator
 ) -> None:

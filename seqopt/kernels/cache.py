@@ -36,7 +36,7 @@ class SumsCache:
     """Least-recently-used store of blocks of per-order sums and, where they were asked for, their derivatives.
 
     A gap decay determines them; match decay, weights and normalisation do not enter. Copies and pickles of a
-    cache start empty, but for copies of one that is ``shared``, which are itself. Threads may share one.
+    cache start empty; a deep copy of a ``shared`` one is that cache itself. Threads may share one.
 
     Args:
         budget: Largest number of bytes held. A result that does not fit by itself is never stored.
@@ -91,11 +91,11 @@ class SumsCache:
     def __deepcopy__(self, memo: dict[int, Any]) -> SumsCache:
         return self if self.shared else SumsCache(self.budget)
 
-    def __getstate__(self) -> dict[str, int]:
+    def __getstate__(self) -> dict[str, Any]:
         return {"budget": self.budget, "shared": self.shared}
 
-    def __setstate__(self, state: dict[str, int]) -> None:
-        self.__init__(state["budget"], shared=bool(state.get("shared", False)))  # type: ignore[misc]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["budget"], shared=state["shared"])  # type: ignore[misc]
 
 
 @once_per_strings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
+from seqopt.utils.compiling import compiled
 
 HAIRPIN = 3
 """Bases that a strand needs at least to turn back."""
@@ -16,7 +16,7 @@ SHORTEST = 2
 """Pairs of a helix at least: a single pair stacks on nothing."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def found(bases: Any, table: Any, places: Any, bonds: Any, counts: Any, squares: Any) -> None:
     """The helices of some strings.
 
@@ -53,7 +53,7 @@ def found(bases: Any, table: Any, places: Any, bonds: Any, counts: Any, squares:
         squares[row] = square
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def multiplied(
     starts: Any, rows: Any, counts: Any, dense: Any, matrix: Any, heads: Any, places: Any, bonds: Any, products: Any
 ) -> None:
@@ -83,7 +83,7 @@ def multiplied(
                     row[rows[other]] += own * counts[other]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def paired(
     heads: Any, places: Any, bonds: Any, other_heads: Any, other_places: Any, other_bonds: Any, products: Any
 ) -> None:

@@ -20,13 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy import sparse
 
 from seqopt.encoding import EncodedStrings
+from seqopt.utils.compiling import compiled
 
 FloatArray = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.int64]
@@ -140,7 +140,7 @@ def products(trie: Trie, strings: EncodedStrings, longest: int) -> FloatArray:
     return found
 
 
-@numba.njit(cache=True, nogil=True, boundscheck=False)
+@compiled
 def _walk(tokens: Any, lengths: Any, longest: Any, trie: Any, found: Any) -> None:
     """Fill ``found``, n x r, which is 0."""
     seen = np.zeros(len(trie.matrix), dtype=found.dtype)

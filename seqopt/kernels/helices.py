@@ -12,7 +12,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +35,19 @@ LENGTHSCALE_RATIO = 1.0
 """Median of the default prior of the lengthscale, in median distances of the strings that a model is fitted to."""
 
 LONGEST = 2_048
-"""Bases of the longest strings: of each pair of them it is kept where the strings begin that have a helix there."""
+"""Bases of the longest strings: an index of helices has an entry for every two positions."""
 
 BLOCK_ELEMENTS = 1 << 22
-"""Pairs of positions whose helices are looked for, and distances that are computed, at a time."""
+"""Distances that are computed at a time, and helices that are held (24 MiB): those that as many random bases have."""
+
+REMEMBERED_BLOCKS = 4
+"""Largest number of blocks of strings whose helices stay in memory as long as the strings do."""
+
+FEWER = 8
+"""The helices of the columns are indexed, and not those of the rows, if there are fewer by more than this factor."""
+
+PLACES = 14.0
+"""Helices of random bases are one for so many squares of their number."""
 
 MATRIX_ELEMENTS = 1 << 22
 """Bonds of all strings at the places that most of them have, at most (32 MiB)."""
@@ -102,8 +111,7 @@ class _HelicesOfBases(DistanceKernel):
             if diag:
                 values[element] = _paired_squared_distances(first, second)
                 continue
-            for block, squares in _blocks(by_place(first), second):
-                values[element][block] = squares
+            values[element] = _squares(by_place(first), second)
         return torch.from_numpy(np.sqrt(values))
 
     def cross(
@@ -118,10 +126,10 @@ class _HelicesOfBases(DistanceKernel):
         if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InputError(f"dtype is {np.dtype(dtype)}; covariances are float64 or float32")
         columns = a if b is None else b
-        common_length(a.lengths, columns.lengths, kernel=self._name)
+        length = common_length(a.lengths, columns.lengths, kernel=self._name)
         factors = -0.5 / self._scales() ** 2
         values = np.empty((len(factors), len(a), len(columns)), dtype=dtype)
-        for block, squares in _blocks(_by_place_of(a), _helices_of(columns)):
+        for block, squares in _squared_distances(a, columns, length):
             for matrix, factor in zip(values, factors, strict=True):
                 matrix[block] = np.exp(factor * squares)
         return values.reshape(*self.batch_shape, len(a), len(columns))
@@ -136,15 +144,17 @@ class HelixKernel(OfLetters, _HelicesOfBases):
 
     where :math:`v_{ij}(s)` is the number of hydrogen bonds of the helix that begins with the pair of bases i and j and
     goes on inwards, i + 1 with j - 1 and so on, as long as bases are complementary (C and G have 3 bonds, A and T or U
-    2, G and T or U 1) and at least three are left for the turn; 0 if that are fewer than two pairs. Whether a helix
+    2, G and T or U 1) and at least three are left for the turn; 0 if there are fewer than two pairs. Whether a helix
     forms is not asked. The prior variance is 1; an output scale stands outside.
 
     Positions are compared as they are, so that it is for variants of one gene, such as all genes of a protein, and not
     for strings of various lengths. It reads each token as the letters of its symbol, such as the bases of a codon, and
     learns from a surrogate which symbols tokens stand for. Other letters than A, C, G, T and U pair with nothing.
 
-    It takes time and memory for about L^2 / 14 places of helices in a random string of L bases, and for each pair of
-    strings as many multiplications as they have places in common, about a seventh of that; on the processor, in blocks.
+    A string of L random bases has a helix at about L^2 / 14 places, and comparing two takes a multiplication for each
+    place that they have in common: a seventh of those of random strings, more than half of those of genes of one
+    protein. It is computed on the processor, in blocks; the helices of some strings, 1,800 of 363 bases, are kept as
+    long as the object is that holds them (typically some MB, at most 200).
 
     Args:
         lengthscale: :math:`\ell`, in the unit of the distances; a float, or a tensor that expands to
@@ -172,6 +182,9 @@ class HelixKernel(OfLetters, _HelicesOfBases):
                [0.096, 0.487, 1.   ]])
     """
 
+    whole_strings = True
+    """It is not for encoders that leave out positions, such as `seqopt.encoding.VaryingPositions`."""
+
     def read_by(self, alphabet: Alphabet) -> None:
         """Take the bases of the symbols of this alphabet; surrogates do this, see `seqopt.kernels.bind_symbols`."""
         self.letters = SymbolBases(alphabet)
@@ -198,7 +211,7 @@ class Helices(NamedTuple):
 
     heads: npt.NDArray[np.int64]
     places: npt.NDArray[np.int32]
-    bonds: npt.NDArray[np.float64]
+    bonds: npt.NDArray[np.int16]
     squares: npt.NDArray[np.float64]
     length: int
 
@@ -227,7 +240,7 @@ class Helices(NamedTuple):
 
 
 class HelicesByPlace(NamedTuple):
-    """The same by their places: what strings have a helix there.
+    """The same, indexed by place: which strings have a helix there.
 
     Attributes:
         heads: Where the strings of each place begin.
@@ -240,9 +253,9 @@ class HelicesByPlace(NamedTuple):
 
     heads: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
-    bonds: npt.NDArray[np.float64]
+    bonds: npt.NDArray[np.int16]
     dense: npt.NDArray[np.int32]
-    matrix: npt.NDArray[np.float64]
+    matrix: npt.NDArray[np.float32]
     squares: npt.NDArray[np.float64]
 
 
@@ -255,7 +268,7 @@ def helices(bases: Tokens) -> Helices:
     Example:
         >>> found = helices(np.array([[3, 2, 3, 1, 1, 1, 2, 3, 2]], dtype=np.uint8))  # GCGAAACGC
         >>> found.pairs.tolist(), found.bonds.tolist()  # 3 + 3 of two pairs, 3 + 3 + 3 of three
-        ([[1, 7], [0, 8]], [6.0, 9.0])
+        ([[1, 7], [0, 8]], [6, 9])
     """
     from seqopt.kernels import compiled_helices as compiled
 
@@ -265,20 +278,27 @@ def helices(bases: Tokens) -> Helices:
             f"strings have {length:,} bases, and a HelixKernel compares up to {LONGEST:,}: choose another kernel"
         )
     tokens = np.ascontiguousarray(np.minimum(bases, _OTHER).astype(np.uint8))
-    counts, squares = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens))
-    places, bonds = [np.empty(0, dtype=np.int32)], [np.empty(0)]
-    # Room for all pairs of positions, of which only what is filled takes memory.
+    counts, squares = np.zeros(len(tokens), dtype=np.int64), np.zeros(len(tokens))
+    # Room for all pairs of positions of some strings, of which only what is filled takes memory.
     most = max(1, length * (length - 1) // 2)
     step = max(1, BLOCK_ELEMENTS // most)
+    parts = []
     for start in range(0, len(tokens), step):
         rows = slice(start, min(start + step, len(tokens)))
-        room = np.empty((rows.stop - start) * most, dtype=np.int32), np.empty((rows.stop - start) * most)
-        compiled.found(tokens[rows], _BONDS, *room, counts[rows], squares[rows])
+        room = (rows.stop - start) * most
+        places, bonds = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16)
+        compiled.found(tokens[rows], _BONDS, places, bonds, counts[rows], squares[rows])
         used = int(counts[rows].sum())
-        places.append(room[0][:used].copy())
-        bonds.append(room[1][:used].copy())
+        parts.append((places[:used].copy(), bonds[:used].copy()))
     heads = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-    return Helices(heads, np.concatenate(places), np.concatenate(bonds), squares, length)
+    all_places, all_bonds = np.empty(heads[-1], dtype=np.int32), np.empty(heads[-1], dtype=np.int16)
+    filled = 0
+    while parts:
+        # One part after the other is let go.
+        one, other = parts.pop(0)
+        all_places[filled : filled + len(one)], all_bonds[filled : filled + len(one)] = one, other
+        filled += len(one)
+    return Helices(heads, all_places, all_bonds, squares, length)
 
 
 def by_place(found: Helices) -> HelicesByPlace:
@@ -286,8 +306,9 @@ def by_place(found: Helices) -> HelicesByPlace:
     shape = len(found), 2 * found.length**2
     matrix = sparse.csr_array((found.bonds, found.places, found.heads), shape=shape).tocsc()
     having = np.diff(matrix.indptr)
-    order = np.argsort(-having, kind="stable")[: MATRIX_ELEMENTS // max(len(found), 1)]
-    many = order[having[order] >= max(1.0, DENSE_SHARE * len(found))]
+    many = np.flatnonzero(having >= max(1.0, DENSE_SHARE * len(found)))
+    most = MATRIX_ELEMENTS // max(len(found), 1)
+    many = many[np.argsort(-having[many], kind="stable")[:most]]
     dense = np.full(shape[1], -1, dtype=np.int32)
     dense[many] = np.arange(len(many))
     return HelicesByPlace(
@@ -295,37 +316,59 @@ def by_place(found: Helices) -> HelicesByPlace:
         matrix.indices.astype(np.int32),
         matrix.data,
         dense,
-        np.ascontiguousarray(matrix[:, many].toarray().T),
+        np.ascontiguousarray(matrix[:, many].toarray().T, dtype=np.float32),
         found.squares,
     )
 
 
+def _squared_distances(
+    a: EncodedStrings, b: EncodedStrings, length: int
+) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
+    """Squared distances of n strings from m others, in blocks: where a block stands, and what stands there."""
+    # A search compares one list of strings with thousands of others: that is the first, and its helices are kept.
+    first, second = (a, b) if len(a) <= FEWER * len(b) else (b, a)
+    for rows, indexed in _indexed(first, length):
+        wide = max(1, BLOCK_ELEMENTS // max(rows.stop - rows.start, 1))
+        for columns in _slices(len(second), min(wide, _together(length))):
+            part = second if len(second) == columns.stop - columns.start else second.take(columns)
+            squares = _squares(indexed, helices(part.tokens[:, :length]))
+            yield ((rows, columns), squares) if first is a else ((columns, rows), squares.T)
+
+
+def _together(length: int) -> int:
+    """Strings whose helices are held at a time."""
+    return max(1, int(BLOCK_ELEMENTS * PLACES / max(length, 1) ** 2))
+
+
+def _slices(count: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _indexed(strings: EncodedStrings, length: int) -> Iterable[tuple[slice, HelicesByPlace]]:
+    """The helices of some of the strings after the other, indexed by place."""
+    slices = _slices(len(strings), _together(length))
+    if len(slices) <= REMEMBERED_BLOCKS:
+        return _remembered_index(strings, length)
+    return ((rows, _index_of(strings.take(rows), length)) for rows in slices)
+
+
 @once_per_strings
-def _helices_of(strings: EncodedStrings) -> Helices:
-    return helices(strings.tokens[:, : int(strings.lengths.max(initial=0))])
+def _remembered_index(strings: EncodedStrings, length: int) -> list[tuple[slice, HelicesByPlace]]:
+    return [(rows, _index_of(strings.take(rows), length)) for rows in _slices(len(strings), _together(length))]
 
 
-# A search compares one list of strings with thousands of others.
-@once_per_strings
-def _by_place_of(strings: EncodedStrings) -> HelicesByPlace:
-    return by_place(_helices_of(strings))
+def _index_of(strings: EncodedStrings, length: int) -> HelicesByPlace:
+    return by_place(helices(strings.tokens[:, :length]))
 
 
-def _blocks(a: HelicesByPlace, b: Helices) -> Iterator[tuple[tuple[slice, slice], FloatArray]]:
-    """Squared distances of n strings from m others, in blocks: where a block stands, and what stands there.
-
-    They are exact, since bonds are whole numbers.
-    """
+def _squares(a: HelicesByPlace, b: Helices) -> FloatArray:
+    """Squared distances of n strings from m others of the same length, ``n x m``; exact, since bonds are integers."""
     from seqopt.kernels import compiled_helices as compiled
 
-    step = max(1, BLOCK_ELEMENTS // max(len(a.squares), 1))
-    for start in range(0, len(b), step):
-        columns = slice(start, min(start + step, len(b)))
-        part = b.take(columns)
-        products = np.zeros((len(part), len(a.squares)))
-        compiled.multiplied(*a[:-1], *part[:3], products)
-        squares = a.squares[:, None] + part.squares[None, :] - 2.0 * products.T
-        yield (slice(0, len(a.squares)), columns), squares
+    products = np.zeros((len(b), len(a.squares)))
+    compiled.multiplied(*a[:-1], *b[:3], products)
+    squares: FloatArray = a.squares[:, None] + b.squares[None, :] - 2.0 * products.T
+    return squares
 
 
 def _paired_squared_distances(a: Helices, b: Helices) -> FloatArray:

@@ -84,11 +84,11 @@ KEPT_BYTES = 1 << 28
 PRODUCTS = 1 << 18
 """Inner products with a trie that are computed at once: 2 MiB in float64 stay in a cache."""
 
-TRIE_SYMBOLS = 1 << 18
-"""Symbols of the strings whose n-grams are in one trie."""
+TRIE_NGRAMS = 1 << 20
+"""Occurrences of n-grams of the strings that are in one trie (some 30 MB where no n-gram occurs twice)."""
 
 REMEMBERED_BLOCKS = 4
-"""Largest number of blocks of strings whose n-grams stay numbered: some thousand short strings."""
+"""Largest number of tries that are kept as long as their strings are: of some ten thousand short strings."""
 
 FEWER = 8
 """The n-grams of the columns are numbered, and not those of the rows, if there are fewer by more than this factor."""
@@ -346,9 +346,9 @@ class NgramKernel(DescribedKernel):
     ) -> FloatArray:
         """Covariances between encoded strings at the current lengthscale, without a graph: the form for whole pools.
 
-        Memory is that of the result and a fixed workspace. For up to some thousand strings ``a`` their n-grams and the
-        counts of them are kept as long as the object is that holds those strings (typically some 10 MB, at most
-        768 MiB).
+        Memory is that of the result and a fixed workspace. For up to some ten thousand strings ``a`` their n-grams and
+        the counts of them are kept as long as the object is that holds those strings (typically some MB, at most some
+        hundred).
 
         Args:
             a: The strings of the rows.
@@ -533,15 +533,16 @@ def _products(
         return
     from seqopt.kernels.compiled_ngrams import products
 
-    step = max(1, PRODUCTS // max(len(a), 1))
     for rows, trie in _tries(a, longest, dtype):
+        step = max(1, PRODUCTS // (rows.stop - rows.start))
         for columns in _slices(len(b), step):
             yield (rows, columns), products(trie, b if len(b) <= step else b.take(columns), longest).T
 
 
 def _tries(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Iterable[tuple[slice, Trie]]:
     """Some of the strings after the other."""
-    together = max(1, int(TRIE_SYMBOLS // max(float(strings.lengths.mean()) if len(strings) else 0.0, 1.0)))
+    held = longest * max(float(strings.lengths.mean()) if len(strings) else 0.0, 1.0)
+    together = max(1, int(TRIE_NGRAMS / held))
     if len(strings) <= REMEMBERED_BLOCKS * together:
         return _remembered_tries(strings, longest, dtype, together)
     return ((rows, _trie(strings.take(rows), longest, dtype)) for rows in _slices(len(strings), together))

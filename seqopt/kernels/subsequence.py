@@ -61,7 +61,8 @@ SCALED_ELEMENTS = 1 << 20
 """Covariances normalised at a time by `SubsequenceKernel.cross`, so that no second matrix is needed."""
 
 RECENT_BYTES = 1 << 26
-"""Memory of the per-order sums of recent Gram matrices that copies of a kernel share (64 MiB), as long as one lives."""
+"""Memory of the per-order sums of recent Gram matrices that copies of a kernel share, for as long as any lives
+(64 MiB)."""
 
 RECENT_DECAYS = 8
 """Gap decays whose Gram matrices must fit into it: those of a grid are asked for in turn, and fewer would be forgotten
@@ -104,9 +105,9 @@ class SubsequenceKernel(DescribedKernel):
     weights, an output scale or the noise costs no new one. Beyond that budget they are computed again for the
     gradient, block by block, and memory is that of the result and 200 MB.
 
-    Copies of a kernel share the sums of the latest Gram matrices that were computed without a gradient, up to 64 MiB
-    and no more than ``cache_bytes``: a model that averages over decays looks at the same strings again for every
-    transform of their values.
+    Copies of a kernel share the sums of the latest Gram matrices that were computed without a gradient, in another
+    64 MiB, or in as much as ``cache_bytes`` if that is less: a model that averages over decays looks at the same
+    strings again for every transform of their values.
 
     Sums are computed in the precision of the inputs; in float64 for float32 inputs whose sums might exceed float32.
 
@@ -520,6 +521,7 @@ class SubsequenceKernel(DescribedKernel):
     def forget(self) -> None:
         """Free the per-order sums that are kept for further evaluations of the same strings, as after a fit."""
         self._cache.clear()
+        self._recent.clear()
 
     def self_similarity(self, a: EncodedStrings) -> FloatArray:
         """Unnormalised k(s, s) of each string at the current decays, float64, ``batch_shape x len(a)``."""

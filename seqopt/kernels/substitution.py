@@ -39,7 +39,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqopt.encoding import Alphabet, Encoder, JointEncoder, StringEncoder
+from seqopt.encoding import Alphabet, Encoder, JointEncoder, StringEncoder, VaryingPositions
 from seqopt.encoding.fields import FieldEncoder
 from seqopt.errors import InputError
 from seqopt.kernels.hamming import (
@@ -274,6 +274,9 @@ def bind_symbols(kernel: gpytorch.kernels.Kernel, encoder: StringEncoder) -> Non
 
     Where the encoder makes no tokens, nothing is changed.
 
+    Raises:
+        InputError: If a part needs whole strings, and the encoder leaves out positions.
+
     Example:
         >>> kernel = SubstitutionKernel(lengthscale=1.0)
         >>> encoder = Encoder()
@@ -286,6 +289,11 @@ def bind_symbols(kernel: gpytorch.kernels.Kernel, encoder: StringEncoder) -> Non
     if not isinstance(tokens, Encoder):
         return
     for part in kernel.modules():
+        if isinstance(tokens, VaryingPositions) and getattr(part, "whole_strings", False):
+            raise InputError(
+                f"{type(part).__name__} compares whole strings, and this encoder leaves out positions at which all are "
+                "the same: give an encoder that leaves out none, such as that of the space"
+            )
         if isinstance(part, ReadsSymbols):
             part.read_by(tokens.alphabet)
 

@@ -451,7 +451,7 @@ def _transposed(rows: FeatureMatrix) -> npt.NDArray[np.float64]:
 @cache
 def _compiled_division() -> Any:
     # Loading Numba takes half a second, which most uses of this module can do without.
-    from seqopt.kernels.engines.compiled import compiled
+    from seqopt.utils.compiling import compiled
 
     return compiled(_divide_overlaps)
 

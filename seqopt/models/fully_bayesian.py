@@ -44,7 +44,18 @@ from seqopt.encoding import (
 from seqopt.encoding.encoded import EncodedStrings
 from seqopt.encoding.fields import FieldEncoder, Fields
 from seqopt.errors import InputError
-from seqopt.kernels import MotifKernel, NgramKernel, SubsequenceKernel, bind_fields, bind_symbols
+from seqopt.kernels import (
+    HammingKernel,
+    HelixKernel,
+    LetterHammingKernel,
+    LetterNgramKernel,
+    MotifKernel,
+    NgramKernel,
+    SubsequenceKernel,
+    bind_fields,
+    bind_symbols,
+)
+from seqopt.kernels.letters import OfLetters
 from seqopt.models.censoring import Sides, checked_sides, telling
 from seqopt.models.checks import checked_noise, checked_values, differ
 from seqopt.models.covariance import Evaluator, KernelEvaluator, StackedEvaluator
@@ -93,6 +104,9 @@ DECAYS = {GAP_DECAY, "match_decay"}
 
 MOST_SHOWN = 8
 """Numbers of one parameter of a kernel that `FullyBayesianGP.hyperparameters` gives one by one."""
+
+OF_DISTANCES = (NgramKernel, HammingKernel, LetterNgramKernel, LetterHammingKernel, HelixKernel)
+"""Kernels whose draws differ in a lengthscale only: distances are computed once for all of them."""
 
 PER_GAP_DECAY = 3
 """Draws of a sub-sequence kernel that share a gap decay: each gap decay costs a dynamic program for every string that a
@@ -813,7 +827,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
                     count += 1
                 continue
             places: dict[tuple[float, ...], int] = {}
-            if type(kernel) is NgramKernel and len(kernel.batch_shape) == 0 and set(own[0]) == {"lengthscale"}:
+            if _of_distances(kernel) and set(own[0]) == {"lengthscale"}:
                 # Draws differ in the lengthscale only, so that distances are computed once for all.
                 scales = list(dict.fromkeys(values["lengthscale"] for values in own))
                 members.append(KernelEvaluator(_at_lengthscales(kernel, scales), width))
@@ -978,12 +992,20 @@ class FullyBayesianStringGP(FullyBayesianGP):
         }
 
 
-def _at_lengthscales(kernel: NgramKernel, lengthscales: Sequence[float]) -> NgramKernel:
-    """One kernel with each of some lengthscales."""
+def _of_distances(kernel: gpytorch.kernels.Kernel) -> bool:
+    return type(kernel) in OF_DISTANCES and not kernel.batch_shape and kernel.active_dims is None
+
+
+def _at_lengthscales(kernel: gpytorch.kernels.Kernel, lengthscales: Sequence[float]) -> gpytorch.kernels.Kernel:
+    """One kernel, of `OF_DISTANCES`, with each of some lengthscales."""
     bounds = min(lengthscales) / 2, 2 * max(lengthscales)
     shape = torch.Size([len(lengthscales)])
-    batched = NgramKernel(kernel.longest, lengthscales[0], lengthscale_bounds=bounds, batch_shape=shape).double()
+    own: dict[str, Any] = {"longest": kernel.longest} if isinstance(kernel, NgramKernel) else {}
+    build: Any = type(kernel)
+    batched = build(lengthscale=lengthscales[0], lengthscale_bounds=bounds, batch_shape=shape, **own).double()
     batched.lengthscale = torch.tensor(lengthscales, dtype=torch.float64)[:, None, None]
+    if isinstance(kernel, OfLetters):
+        batched.letters = kernel.letters
     return batched
 
 

@@ -50,7 +50,8 @@ MOST_SITES = 20
 """Positions at which proteins of such a pool may differ, each of which has a lengthscale to learn."""
 
 HELIX_BASES = 600
-"""Bases of the longest genes whose helices are compared: of longer ones that takes longer than all other kernels."""
+"""Bases of the longest genes whose helices are compared: for longer ones that would take longer than all other kernels
+together."""
 
 LATENT = "vae:"
 """What begins the name of a surrogate in the latent space of an autoencoder; the rest is its file."""

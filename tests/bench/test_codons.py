@@ -26,12 +26,12 @@ def test_scores_are_sums_of_weights_of_codons_and_what_bases_fold_to() -> None:
 
 def test_the_table_has_errors_their_difference_and_the_weight_of_bases() -> None:
     def run(seed: int) -> dict[str, object]:
-        weights = {"SubsequenceKernel": 0.5, "LetterNgramKernel": 0.25, "LetterSubsequenceKernel": 0.25}
+        weights = {"SubsequenceKernel": 0.6 - 0.2 * seed, "LetterNgramKernel": 0.3, "HelixKernel": 0.1 + 0.2 * seed}
         errors = {"codons": 0.5 + 0.1 * seed, "bases": 0.9, "both": 0.4}
         one = {name: {"error": errors[name], "weights": weights, "doubt": 0.0} for name in MODELS}
         return {"seed": seed, "scores": dict.fromkeys(SCORES, one)}
 
     lines = table([run(0), run(1)]).splitlines()
     assert len(lines) == 4 + len(SCORES)
-    assert "| 0.550 ± 0.050 | 0.900 ± 0.000 | 0.400 ± 0.000 | -0.150 ± 0.050 | 0.50 |" in lines[2]
+    assert "| 0.550 ± 0.050 | 0.900 ± 0.000 | 0.400 ± 0.000 | -0.150 ± 0.050 | 0.50 | 0.20 |" in lines[2]
     assert "over 2 draws" in lines[-1]

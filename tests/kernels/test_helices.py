@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqopt.encoding import Alphabet, Encoder
+from seqopt.encoding import Alphabet, Encoder, VaryingPositions
 from seqopt.encoding.codons import CodonTokenizer
 from seqopt.errors import InputError
 from seqopt.kernels import HelixKernel, LetterHammingKernel, LetterOneHotKernel, bind_symbols
@@ -100,16 +101,50 @@ def test_covariances_are_those_of_brute_force(strings: list[str], lengthscale: f
     np.testing.assert_allclose(kernel.cross(encoded.take(order)), expected[np.ix_(order, order)], atol=1e-12)
 
 
-def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("remembered", [10**9, 0])
+@pytest.mark.parametrize("elements", [20, 400])
+def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch, elements: int, remembered: int) -> None:
     encoder = Encoder()
     kernel = kernel_of(encoder)
     a, b = (encoder.encode(random_genes(9, 40, seed)) for seed in (0, 1))
-    whole = kernel.cross(a, b)
-    monkeypatch.setattr(module, "BLOCK_ELEMENTS", 20)
-    np.testing.assert_array_equal(kernel.cross(a, b), whole)
+    whole, rest = kernel.cross(a, b), kernel.cross(a, b.take([2]))
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", elements)
+    monkeypatch.setattr(module, "REMEMBERED_BLOCKS", remembered)
+    a, b = a.take(range(9)), b.take(range(9))
+    for _ in range(2):
+        np.testing.assert_array_equal(kernel.cross(a, b), whole)
+    monkeypatch.setattr(module, "FEWER", 1)  # the side of fewer strings is indexed
+    np.testing.assert_array_equal(kernel.cross(a, b.take([2])), rest)
     batch = torch.stack([a.to_tensor(), b.to_tensor()])
     found = kernel(batch, b.to_tensor()).to_dense()
     np.testing.assert_allclose(found[0].detach().numpy(), whole, atol=1e-12)
+
+
+def test_no_strings() -> None:
+    encoder = Encoder()
+    kernel, rows = kernel_of(encoder), encoder.encode(random_genes(4, 60))
+    none = rows.take(slice(0, 0))
+    assert kernel.cross(none, rows).shape == (0, 4)
+    assert kernel.cross(rows, none).shape == (4, 0)
+    assert kernel.cross(none).shape == (0, 0)
+    assert kernel(rows.to_tensor()[:0], rows.to_tensor()).to_dense().shape == (0, 4)
+    assert kernel(rows.to_tensor(), rows.to_tensor()[:0]).to_dense().shape == (4, 0)
+
+
+def test_what_is_held_of_a_pool_does_not_grow_with_it() -> None:
+    encoder = Encoder()
+    kernel = kernel_of(encoder)
+    rows = encoder.encode(random_genes(20, 300))
+    rng = np.random.default_rng(1)
+    pool = encoder.encode(["".join(rng.choice(list("ACGT"), 300)) for _ in range(3_000)])
+    kernel.cross(rows, pool.take(slice(0, 30)))  # compiles
+    tracemalloc.start()
+    kernel.cross(rows, pool)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # All helices of the pool would be 3,000 x 300^2 / 14 of 6 bytes: 116 MB.
+    assert kept < 30e6
+    assert peak < 80e6
 
 
 def test_lengthscales_of_a_batch_share_the_helices() -> None:
@@ -188,6 +223,11 @@ def test_what_it_cannot_compare_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         kernel.cross(encoder.encode(["ACGT"]), dtype=np.int64)
     with pytest.raises(InputError, match="does not know yet which symbols"):
         HelixKernel().cross(encoder.encode(["ACGT"]))
+    whole = Encoder()
+    for positioned in (True, False):
+        left_out = VaryingPositions(whole, "ACGTACGTAC", [1, 4], positioned=positioned)
+        with pytest.raises(InputError, match="HelixKernel compares whole strings, and this encoder leaves out"):
+            bind_symbols(HelixKernel(), left_out)
     monkeypatch.setattr(module, "LONGEST", 5)
     with pytest.raises(InputError, match="strings have 6 bases, and a HelixKernel compares up to 5"):
         kernel.cross(encoder.encode(["ACGTAC"]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import tracemalloc
 import unittest
 from collections import Counter
@@ -206,6 +208,29 @@ def test_squared_distances_are_exact_beyond_single_precision(path):
     assert distances[0, 1] == 3
 
 
+def test_it_works_where_nothing_compiled_can_be_kept():
+    script = """
+import numba
+original = numba.njit
+def refuse(*arguments, cache=False, **options):
+    if cache:
+        raise RuntimeError("cannot cache function: no locator available")
+    return original(*arguments, **options)
+numba.njit = refuse
+from seqopt.encoding import Encoder
+from seqopt.kernels import HelixKernel, NgramKernel, bind_symbols
+encoder = Encoder()
+strings = encoder.encode([word * 40 for word in ("ACGTT", "GCGCATT", "TTTACG")])
+print(NgramKernel(5, 100.0).cross(strings)[0, 1].round(6))
+kernel = HelixKernel(10.0)
+bind_symbols(kernel, encoder)
+print(kernel.cross(strings.take([0, 0]))[0, 1])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True)
+    expected = covariance("ACGTT" * 40, "GCGCATT" * 40, 5, 100.0)
+    assert [float(line) for line in done.stdout.split()] == pytest.approx([expected, 1.0], abs=1e-6)
+
+
 def test_blocks_of_tries_and_of_products_make_no_difference(monkeypatch):
     force(monkeypatch, "numbered")
     rng = np.random.default_rng(4)
@@ -213,7 +238,7 @@ def test_blocks_of_tries_and_of_products_make_no_difference(monkeypatch):
     expected = NgramKernel(3, 5.0).cross(a, b)
     monkeypatch.setattr(ngrams, "PRODUCTS", 7)
     for remembered in (4, 0):
-        monkeypatch.setattr(ngrams, "TRIE_SYMBOLS", 20)
+        monkeypatch.setattr(ngrams, "TRIE_NGRAMS", 20)
         monkeypatch.setattr(ngrams, "REMEMBERED_BLOCKS", remembered)
         again = a.take(np.arange(9))
         assert len(list(ngrams._tries(again, 3, np.float64))) > 1

@@ -263,6 +263,9 @@ class TestDynamicProgramsAreNotRepeated:
         assert len(runs) == 3
         pickle.loads(pickle.dumps(kernel)).sums(encoded, [0.8], 0.3)
         assert len(runs) == 4
+        kernel.forget()
+        other.sums(encoded, [0.8], 0.3)
+        assert len(runs) == 5
 
     @pytest.mark.parametrize("strings", [WORDS, [word * 3 for word in WORDS * 5]])
     def test_and_are_what_they_are_without_memory(self, strings):

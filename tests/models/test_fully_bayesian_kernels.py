@@ -12,10 +12,19 @@ from seqopt import CandidateSet
 from seqopt.encoding import Encoder
 from seqopt.encoding.fields import ContextEncoder, FieldEncoder
 from seqopt.errors import InputError
-from seqopt.kernels import NgramKernel, OneHotKernel, SubsequenceKernel
+from seqopt.kernels import (
+    HammingKernel,
+    HelixKernel,
+    LetterHammingKernel,
+    LetterNgramKernel,
+    NgramKernel,
+    OneHotKernel,
+    SubsequenceKernel,
+)
 from seqopt.kernels.composite import OnField, Sum
 from seqopt.models import FullyBayesianGP, FullyBayesianStringGP, GridSampler, SliceSampler, fully_bayesian
 from seqopt.models.covariance import KernelEvaluator, StackedEvaluator
+from seqopt.spaces import CodonSpace
 
 STRINGS = ["GATTACAA", "GATTTACA", "TTACATGC", "CATCATCA", "AAAATAAA", "GGCGCGCC", "ATGCATGC", "CCATGGTA"]
 VALUES = np.array([2.0, 1.0, 1.5, 0.3, -1.0, 0.2, 0.5, 0.4])
@@ -55,6 +64,28 @@ def test_predictions_are_those_of_the_mixture_of_the_draws_of_slice_sampling():
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     moments = gp.pool_posterior(CandidateSet(NEW)).moments
     np.testing.assert_allclose(gp.untransform(moments.mean.mean(0), 0.0)[0], expected[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [HammingKernel(), LetterNgramKernel(2), LetterHammingKernel(), HelixKernel()],
+    ids=lambda one: repr(one)[:9],
+)
+def test_draws_that_differ_in_a_lengthscale_share_distances_and_nothing_else(kernel, monkeypatch):
+    space = CodonSpace("TIKENIFG")
+    rng = np.random.default_rng(0)
+    genes, others = space.sample(12, rng), space.sample(5, rng)
+    gp = FullyBayesianGP(kernel, GridSampler(), draws=6, encoder=space.encoder, mean_std=0.0)
+    values = rng.standard_normal(12)
+    gp.fit(genes, values, rng=np.random.default_rng(1))
+    assert len(set(gp.state_dict()["parameters"]["lengthscale"])) > 1
+    together = gp.predict(others)
+    monkeypatch.setattr(fully_bayesian, "OF_DISTANCES", ())
+    apart = FullyBayesianGP(kernel, GridSampler(), draws=6, encoder=space.encoder, mean_std=0.0)
+    apart.fit(genes, values, rng=np.random.default_rng(1))
+    assert type(apart.evaluator(8)) is StackedEvaluator
+    for found, wanted in zip(together, apart.predict(others), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_predictions_over_kernels_are_those_of_the_mixture_of_all_draws():

@@ -28,7 +28,6 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
-import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
@@ -37,6 +36,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from seqopt.kernels.engines.packing import GROUP, STEP
+from seqopt.utils.compiling import compiled, compiled_part
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -502,20 +502,7 @@ def _access_control(builder: Any, instruction: str, slot: Any) -> None:
     builder.call(function, [builder.bitcast(slot, pointer)])
 
 
-def compiled(function: Any) -> Any:
-    """Compile without the interpreter lock; keep the code on disk if there is a folder to write to."""
-    try:
-        return numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        return numba.njit(nogil=True)(function)
-
-
-def part(function: Any) -> Any:
-    """Compile as a part of compiled functions, which cannot be called otherwise: in less time."""
-    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
-@part
+@compiled_part
 def _dynamic_program(
     workspace: Workspace, n_rows: int, columns: Any, first_column: int, width: int, program: Program
 ) -> None:
@@ -546,7 +533,7 @@ def _dynamic_program(
         )
 
 
-@part
+@compiled_part
 def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
     """Put the r-th weighted sum of the lanes into ``workspace.weighted``."""
     lanes = len(workspace.weighted)
@@ -560,7 +547,7 @@ def _weigh(workspace: Workspace, program: Program, r: int, part: int) -> None:
                 workspace.weighted[lane] += weight * workspace.sums[start + lane]
 
 
-@part
+@compiled_part
 def vector_width(groups: Groups, last: int) -> Any:
     """Positions of a vector of strings up to the one in position ``last``, which is the longest of them."""
     return groups.lengths[last] + -groups.lengths[last] % STEP
@@ -703,7 +690,7 @@ class Store(NamedTuple):
     waiting: FloatArray
 
 
-@part
+@compiled_part
 def follow(
     walk: Walk,
     visit: Any,
@@ -789,7 +776,7 @@ def follow(
     place[0], place[1], place[2] = at, stop, kept
 
 
-@part
+@compiled_part
 def begin_walk(place: Any, backwards: Any, width: Any, store: Store, workspace: Workspace, program: Program) -> None:
     """Make the empty string the current one, and say in which direction strings are read."""
     of_state = width * (len(program.orders) - 1) * len(program.parts) * len(workspace.weighted)
@@ -1040,13 +1027,13 @@ def fill_features(
     restore_control(control)
 
 
-@part
+@compiled_part
 def _add(into: Any, values: Any) -> None:
     for v in range(len(into)):
         into[v] += values[v]
 
 
-@part
+@compiled_part
 def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
     """S <- gap S and dS <- gap dS + S."""
     own, slopes = sums[first:last], sum_slopes[first:last]

@@ -37,7 +37,7 @@ def edit_distances(a: Sequence[str], b: Sequence[str]) -> IntArray:
 @cache
 def _compiled_fill() -> Any:
     # Loading Numba takes half a second, which most uses of the modules that import this one can do without.
-    from seqopt.kernels.engines.compiled import compiled
+    from seqopt.utils.compiling import compiled
 
     return compiled(_fill)
 

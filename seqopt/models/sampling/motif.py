@@ -371,7 +371,7 @@ def _found(
 def _alike(
     columns: Integers, rows: Integers, counts: Numbers, size: int
 ) -> tuple[npt.NDArray[np.intp], tuple[Integers, Integers, Numbers, int]]:
-    """Motifs that occur in one and the same string equally often as one: of long motifs, nearly all do.
+    """Merge motifs that occur in a single string, the same one, equally often: of long motifs, most occur in one.
 
     Args:
         columns: Of each count, the motif.
