@@ -62,11 +62,13 @@ class SiteDifferences:
         differ: Whether symbols differ at each position, ``n n x L``; of sparse ones only what is not 0 is kept.
         distances: How unlike they are; `None` where that is not known of the symbols, and then 0.
         shape: n, n.
+        pairs: Rows and columns of the pairs, where these are not all but those above the diagonal.
     """
 
     differ: sparse.csr_matrix | Tensor
     distances: sparse.csr_matrix | Tensor | None
     shape: tuple[int, int]
+    pairs: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -83,11 +85,20 @@ class SiteDifferences:
         found = _product(self.differ, by_differ)
         if self.distances is not None:
             found = found + _product(self.distances, by_distance)
-        return found.reshape(self.shape)
+        if self.pairs is None:
+            return found.reshape(self.shape)
+        rows, columns = self.pairs
+        whole: FloatArray = np.zeros(self.shape)
+        whole[rows, columns] = whole[columns, rows] = found
+        return whole
 
     def by_weight(self, by_exponent: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The derivatives by both weights, L each, of what has given derivatives by the exponents, ``n x n``."""
-        flat = by_exponent.reshape(-1)
+        if self.pairs is None:
+            flat = by_exponent.reshape(-1)
+        else:
+            rows, columns = self.pairs
+            flat = by_exponent[rows, columns] + by_exponent[columns, rows]
         differ = _product(self.differ.T, flat)
         return differ, np.zeros_like(differ) if self.distances is None else _product(self.distances.T, flat)
 
@@ -307,12 +318,22 @@ class SitesKernel(PositionalKernel):
             >>> parts.exponents(np.array([1.0, 0.5]), np.zeros(2)).tolist()
             [[0.0, 0.5], [0.5, 0.0]]
         """
-        found = self._by_site(x, x, False, sparse_too=True)
-        if isinstance(found, SiteDifferences):
+        _, strings, _ = paired_tokens(x, x, self._name)
+        self._check(strings.shape[-1])
+        if _differing_share(strings) < SPARSE_SHARE:
+            found = self._by_site(x, x, False, sparse_too=True)
+            assert isinstance(found, SiteDifferences)
             return found
-        flat = found.reshape(-1, found.shape[-1])
-        distances = None if self.table is None else flat[:, self.sites :]
-        return SiteDifferences(flat[:, : self.sites], distances, (len(x), len(x)))
+        # Each pair once: its parts are as large as the positions are many.
+        rows, columns = np.triu_indices(len(strings), 1)
+        first, second = strings[rows], strings[columns]
+        table = self._table_of(int(strings.max(initial=0)))
+        return SiteDifferences(
+            torch.from_numpy((first != second).astype(np.float64)),
+            None if table is None else torch.from_numpy(table[first, second]),
+            (len(x), len(x)),
+            (rows, columns),
+        )
 
     def _table_of(self, highest: int) -> FloatArray | None:
         return None if self.table is None else self.table.of(highest)

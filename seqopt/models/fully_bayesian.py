@@ -309,6 +309,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._null = float(null)
         self._doubt = 0.0
         self._said: tuple[str, ...] = ()
+        self._last_encoded: tuple[object, list[str], EncodedStrings] | None = None
         self._limits_said = False
         self._length: int | None = None
         self._mean_std = float(mean_std)
@@ -521,7 +522,7 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
         self._level_scales = None if own_scales is None else own_scales.within(*self._units)
         standardized = (targets - self._units[0]) / self._units[1]
         known = known / self._units[1] ** 2
-        encoded = self.encoder.encode(strings)
+        encoded = self._encoded_once(strings)
         self._bind_kernels()
         misfits = self._length is not None and set(_lengths(encoded)) != {self._length}
         if misfits or not self.keeps_draws(len(strings)) or self._units_moved():
@@ -550,6 +551,20 @@ class FullyBayesianGP(GaussianSurrogate, Configurable):
             sides=None if sides is None else torch.from_numpy(sides),
             level_noise=level_noise,
         )
+
+    def _encoded_once(self, strings: Sequence[str]) -> Encoded:
+        """The strings as the encoder has them: those of the last fit as the same object, with what is remembered of it.
+
+        Values are fitted under several transforms, one after the other.
+        """
+        last = self._last_encoded
+        if last is not None and last[0] is self.encoder and last[1] == list(strings):
+            return last[2]
+        found = self.encoder.encode(strings)
+        # Others may depend on more than the strings.
+        plain = isinstance(self.encoder, Encoder) and isinstance(found, EncodedStrings)
+        self._last_encoded = (self.encoder, list(strings), found) if plain else None
+        return found
 
     @property
     def _reference(self) -> int:

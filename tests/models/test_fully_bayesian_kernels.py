@@ -262,3 +262,24 @@ def test_bad_arguments_are_refused(options, message):
         FullyBayesianGP(**options)
     with pytest.raises(InputError, match="not a SubsequenceKernel"):
         FullyBayesianStringGP(NgramKernel())
+
+
+def test_the_same_strings_are_encoded_once_and_others_anew():
+    space = CodonSpace("TIKENIFG")
+    rng = np.random.default_rng(0)
+    genes = space.sample(8, rng)
+    gp = FullyBayesianGP(NgramKernel(2), GridSampler(), draws=4, encoder=space.encoder)
+    gp.fit(genes, VALUES, rng=np.random.default_rng(1))
+    first = gp._state.encoded
+    gp.fit(list(genes), VALUES**3, rng=np.random.default_rng(1))
+    assert gp._state.encoded is first
+    fresh = FullyBayesianGP(NgramKernel(2), GridSampler(), draws=4, encoder=space.encoder)
+    fresh.fit(genes, VALUES**3, rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(gp.predict(genes[:3])[0], fresh.predict(genes[:3])[0])
+    for strings in (genes[::-1], genes[:7]):
+        gp.fit(strings, VALUES[: len(strings)], rng=np.random.default_rng(1))
+        assert gp._state.encoded is not first
+        assert len(gp._state.encoded) == len(strings)
+    gp.encoder = Encoder()
+    gp.fit(genes[:7], VALUES[:7], rng=np.random.default_rng(1))
+    assert gp._state.encoded.width == 24  # bases

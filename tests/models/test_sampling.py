@@ -388,3 +388,16 @@ def test_what_cannot_be_sampled_is_refused():
     density.targets = np.full(8, math.nan)
     with pytest.raises(ModelError, match="density is 0"):
         SliceSampler().sample(density, np.random.default_rng(0))
+
+
+def test_long_strings_have_every_second_gap_decay():
+    rng = np.random.default_rng(0)
+
+    def grid(length, sampler=None):
+        encoded = Encoder().encode(["".join(rng.choice(list("ab"), length)) for _ in range(3)])
+        density = LogPosterior(SubsequenceKernel(2, partitions=20), encoded, np.array([-1.0, 0.0, 1.0]), np.zeros(3))
+        return (sampler or GridSampler()).grids(density)["gap_decay"]
+
+    assert grid(600) == (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
+    assert grid(601) == (0.04, 0.2, 0.55, 1.0)
+    assert len(grid(601, GridSampler(priors={"gap_decay": [1.0] * 8}))) == 8

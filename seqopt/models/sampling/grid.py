@@ -36,6 +36,9 @@ NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 DECAYS = {"gap_decay": GAP_DECAYS, "match_decay": MATCH_DECAYS}
 """The grid of a `seqopt.kernels.SubsequenceKernel`."""
 
+LONG = 600
+"""Symbols of a string on average beyond which that grid has every second gap decay: each costs a dynamic program."""
+
 QUANTILES = 7
 """Values of each parameter of a kernel that has no grid of its own, nor is given one."""
 
@@ -56,9 +59,10 @@ class GridSampler(Configurable):
     learned, each value counts as having the mean of the known noise variances. Where values are censored, the formula
     is for the exact ones, and log p of the limits given these is added (`seqopt.models.sampling.censored`).
 
-    For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given. Each gap
-    decay costs one dynamic program over the strings (two for the pairs and for themselves). The priors of both decays
-    are then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
+    For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given; for strings
+    of more than 600 symbols on average it has every second gap decay, if ``priors`` has none of them. Each gap decay
+    costs one dynamic program over the strings (two for the pairs and for themselves). The priors of both decays are
+    then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
     kernel without parameters needs no grid.
 
     Args:
@@ -138,7 +142,7 @@ class GridSampler(Configurable):
                     f"{type(density.kernel).__name__} has {len(names)} parameters, {', '.join(names)}, too many for a "
                     "grid: give GridSampler values of some of them, or use a SliceSampler"
                 )
-            own = DECAYS if _has_decays(density) else _quantiles(density)
+            own = self._decays(density) if _has_decays(density) else _quantiles(density)
         for name in own:
             if name not in names:
                 raise InputError(
@@ -146,6 +150,12 @@ class GridSampler(Configurable):
                     f"{', '.join(names) or 'none'}"
                 )
         return {**own, OUTPUTSCALE: self.outputscales, NOISE_VARIANCE: self.noise_variances}
+
+    def _decays(self, density: LogPosterior) -> dict[str, tuple[float, ...]]:
+        lengths = density.encoded.lengths if isinstance(density.encoded, EncodedStrings) else np.zeros(1)
+        if float(np.mean(lengths)) <= LONG or "gap_decay" in (self.priors or {}):
+            return DECAYS
+        return DECAYS | {"gap_decay": GAP_DECAYS[1::2]}
 
     def probabilities(
         self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None

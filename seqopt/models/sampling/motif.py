@@ -37,6 +37,7 @@ import numpy.typing as npt
 from scipy import special
 
 from seqopt.encoding import EncodedStrings
+from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 from seqopt.kernels.motifs import MotifKernel, occurrences, shapes
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
@@ -57,6 +58,9 @@ Twice as many of all shapes together predict each value from the others."""
 
 TRIES = 1_000
 """Motifs that are drawn to find one that occurs in no string."""
+
+REMEMBERED_SYMBOLS = 1 << 16
+"""Symbols of all strings up to which it is kept where motifs occur, as long as the strings are (some 60 MB at most)."""
 
 LARGEST_CODE = 2**62
 """Most motifs of one shape that can be numbered."""
@@ -287,7 +291,9 @@ def _of_shape(
         sums: For the marginal likelihoods.
         rng: Chooses among the least probable.
     """
-    found = _found(places, encoded)
+    # The same strings come again, with values under another transform.
+    finding = _remembered if encoded.tokens.size <= REMEMBERED_SYMBOLS else _found
+    found = finding(encoded, places)
     if found is None:
         return None
     codes, used, columns, rows, counts = found
@@ -323,7 +329,7 @@ def _of_shape(
 
 
 def _found(
-    places: tuple[int, ...], encoded: EncodedStrings
+    encoded: EncodedStrings, places: tuple[int, ...]
 ) -> tuple[Integers, Integers, Integers, Integers, list[Numbers]] | None:
     """What occurs of a shape: codes of the motifs and the symbols that are their digits; then, for each motif and
     string that has it, the motif, the string, and how often, with overlaps and without. `None` if nothing does.
@@ -366,6 +372,9 @@ def _found(
     new = np.ones(len(heads), dtype=np.bool_)
     new[1:] = own[heads[1:]] != own[heads[:-1]]
     return own[heads[new]], used, np.cumsum(new) - 1, rows[heads], [with_overlaps, without]
+
+
+_remembered = once_per_strings(_found)
 
 
 def _alike(
