@@ -153,8 +153,8 @@ class HelixKernel(OfLetters, _HelicesOfBases):
 
     A string of L random bases has a helix at about L^2 / 14 places, and comparing two takes a multiplication for each
     place that they have in common: a seventh of those of random strings, more than half of those of genes of one
-    protein. It is computed on the processor, in blocks; the helices of some strings, 1,800 of 363 bases, are kept as
-    long as the object is that holds them (typically some MB, at most 200).
+    protein. It is computed on the processor, in blocks; the helices of up to some strings, 1,800 of 363 bases, are kept
+    as long as the object is that holds them (typically some 10 MB, at most some hundred).
 
     Args:
         lengthscale: :math:`\ell`, in the unit of the distances; a float, or a tensor that expands to

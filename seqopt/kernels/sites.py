@@ -322,8 +322,8 @@ class SitesKernel(PositionalKernel):
         self._check(strings.shape[-1])
         if _differing_share(strings) < SPARSE_SHARE:
             found = self._by_site(x, x, False, sparse_too=True)
-            assert isinstance(found, SiteDifferences)
-            return found
+            # What is kept of a batch of kernels is dense.
+            return found if isinstance(found, SiteDifferences) else self._differences(strings)
         # Each pair once: its parts are as large as the positions are many.
         rows, columns = np.triu_indices(len(strings), 1)
         first, second = strings[rows], strings[columns]

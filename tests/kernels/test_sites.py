@@ -267,3 +267,34 @@ def test_arguments_out_of_range_are_refused(arguments: dict[str, object], match:
 def test_strings_of_another_length_are_refused() -> None:
     with pytest.raises(InputError, match="compares strings of 3 symbols, and these have 4"):
         SitesKernel(3).cross(Encoder().encode(["ACDE"]))
+
+
+def test_pairs_are_compared_once_and_say_what_all_pairs_say():
+    encoder, rng = Encoder(), np.random.default_rng(0)
+    for count, matrix in ((2, "blosum62"), (7, "blosum62"), (7, None)):
+        kernel = SitesKernel(5, matrix)
+        bind_symbols(kernel, encoder)
+        x = encoder.encode(["".join(rng.choice(list("ACDEFG"), 5)) for _ in range(count)]).to_tensor()
+        parts = kernel.differences(x)
+        assert parts.pairs is not None
+        assert len(parts.differ) == count * (count - 1) // 2
+        whole = kernel._by_site(x, x, False, sparse_too=False).reshape(count * count, 10)
+        weights = rng.random((2, 5))
+        expected = (whole @ torch.from_numpy(weights.reshape(-1))).reshape(count, count)
+        np.testing.assert_allclose(
+            parts.exponents(*weights),
+            expected if matrix else whole[:, :5].numpy().reshape(count, count, 5) @ weights[0],
+            atol=1e-12,
+        )
+        gradient = rng.standard_normal((count, count))
+        slopes = whole.T.numpy() @ gradient.reshape(-1)
+        np.testing.assert_allclose(np.concatenate(parts.by_weight(gradient)), slopes, atol=1e-12)
+
+
+def test_a_batch_of_kernels_says_where_strings_differ():
+    encoder = Encoder()
+    x = encoder.encode(["A" * 8, "A" * 7 + "C", "A" * 8]).to_tensor()
+    kernel = SitesKernel(8, "blosum62", batch_shape=torch.Size([2]))
+    bind_symbols(kernel, encoder)
+    kernel(x).to_dense()
+    assert kernel.differences(x).exponents(np.ones(8), np.zeros(8)).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -16,10 +16,20 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 from scipy import special, stats
 
 from seqopt.encoding import CodonFeatures, Encoder, FeatureEncoder, TokensAndFeatures
+from seqopt.encoding.codons import CodonTokenizer
 from seqopt.encoding.features import FeatureRows
 from seqopt.encoding.fields import Fields
 from seqopt.errors import InputError, ModelError
-from seqopt.kernels import JointKernel, MinMaxKernel, NgramKernel, OneHotKernel, SubsequenceKernel, TanimotoKernel
+from seqopt.kernels import (
+    JointKernel,
+    LetterSubsequenceKernel,
+    MinMaxKernel,
+    NgramKernel,
+    OneHotKernel,
+    SubsequenceKernel,
+    TanimotoKernel,
+    bind_symbols,
+)
 from seqopt.kernels.composite import OnField, Product, Sum
 from seqopt.kernels.context import CoregionalizationKernel, SameLevelKernel
 from seqopt.models.covariance import KernelEvaluator
@@ -401,3 +411,8 @@ def test_long_strings_have_every_second_gap_decay():
     assert grid(600) == (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
     assert grid(601) == (0.04, 0.2, 0.55, 1.0)
     assert len(grid(601, GridSampler(priors={"gap_decay": [1.0] * 8}))) == 8
+    encoder, kernel = Encoder(CodonTokenizer()), LetterSubsequenceKernel(2)
+    bind_symbols(kernel, encoder)
+    for codons, count in ((200, 8), (201, 4)):
+        genes = encoder.encode(["GCT" * codons, "GCA" * codons])
+        assert len(GridSampler().probabilities(kernel, genes)["gap_decay"]) == count

@@ -18,6 +18,7 @@ from scipy import special
 from seqopt.encoding import Encoded, EncodedStrings, Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel
+from seqopt.kernels.letters import OfLetters
 from seqopt.models.covariance import FloatArray
 from seqopt.models.sampling.censored import CensoredTables
 from seqopt.models.sampling.density import NOISE_PRIOR, SCALE_PRIOR, LogPosterior
@@ -37,7 +38,8 @@ DECAYS = {"gap_decay": GAP_DECAYS, "match_decay": MATCH_DECAYS}
 """The grid of a `seqopt.kernels.SubsequenceKernel`."""
 
 LONG = 600
-"""Symbols of a string on average beyond which that grid has every second gap decay: each costs a dynamic program."""
+"""Symbols of a string on average, or letters for a kernel on these, beyond which that grid has every second gap decay:
+each costs a dynamic program."""
 
 QUANTILES = 7
 """Values of each parameter of a kernel that has no grid of its own, nor is given one."""
@@ -152,8 +154,11 @@ class GridSampler(Configurable):
         return {**own, OUTPUTSCALE: self.outputscales, NOISE_VARIANCE: self.noise_variances}
 
     def _decays(self, density: LogPosterior) -> dict[str, tuple[float, ...]]:
-        lengths = density.encoded.lengths if isinstance(density.encoded, EncodedStrings) else np.zeros(1)
-        if float(np.mean(lengths)) <= LONG or "gap_decay" in (self.priors or {}):
+        strings = density.encoded
+        if isinstance(strings, EncodedStrings) and isinstance(density.kernel, OfLetters):
+            strings = density.kernel.spelt(strings)
+        lengths = strings.lengths if isinstance(strings, EncodedStrings) else np.empty(0)
+        if not len(lengths) or float(lengths.mean()) <= LONG or "gap_decay" in (self.priors or {}):
             return DECAYS
         return DECAYS | {"gap_decay": GAP_DECAYS[1::2]}
 

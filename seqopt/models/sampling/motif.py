@@ -59,8 +59,9 @@ Twice as many of all shapes together predict each value from the others."""
 TRIES = 1_000
 """Motifs that are drawn to find one that occurs in no string."""
 
-REMEMBERED_SYMBOLS = 1 << 16
-"""Symbols of all strings up to which it is kept where motifs occur, as long as the strings are (some 60 MB at most)."""
+REMEMBERED = 26 << 16
+"""Symbols of all strings, times shapes of motifs, up to which it is kept where motifs occur, as long as the strings are
+(some 60 MB at most)."""
 
 LARGEST_CODE = 2**62
 """Most motifs of one shape that can be numbered."""
@@ -256,7 +257,7 @@ def _motifs(kernel: MotifKernel, encoded: EncodedStrings, size: int, sums: _Sums
     missing = -math.inf
     for places in every:
         each = -math.log(kernel.order * of_size[len(places)]) - len(places) * math.log(size)
-        own = _of_shape(places, kernel.width, encoded, each, sums, rng)
+        own = _of_shape(places, kernel.width, encoded, each, sums, rng, encoded.tokens.size * len(every) <= REMEMBERED)
         seen = 0
         if own is not None:
             part, seen = own
@@ -279,7 +280,13 @@ def _motifs(kernel: MotifKernel, encoded: EncodedStrings, size: int, sums: _Sums
 
 
 def _of_shape(
-    places: tuple[int, ...], width: int, encoded: EncodedStrings, each: float, sums: _Sums, rng: np.random.Generator
+    places: tuple[int, ...],
+    width: int,
+    encoded: EncodedStrings,
+    each: float,
+    sums: _Sums,
+    rng: np.random.Generator,
+    remember: bool,
 ) -> tuple[_Motifs, int] | None:
     """The motifs of one shape that occur, or what stands for them, and how many these are.
 
@@ -290,10 +297,10 @@ def _of_shape(
         each: Logarithm of the prior probability of a motif.
         sums: For the marginal likelihoods.
         rng: Chooses among the least probable.
+        remember: Whether to keep where motifs occur.
     """
     # The same strings come again, with values under another transform.
-    finding = _remembered if encoded.tokens.size <= REMEMBERED_SYMBOLS else _found
-    found = finding(encoded, places)
+    found = _remembered(encoded, places) if remember else _found(encoded, places)
     if found is None:
         return None
     codes, used, columns, rows, counts = found
