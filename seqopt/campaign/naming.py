@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SELECTIVE = ("one-hot", "hamming", "blosum62", "sites", "codons", "vae:")
+SELECTIVE = ("one-hot", "hamming", "blosum62", "sites", "helices", "codons", "vae:")
 """How the names of surrogates begin that may refuse a string; for all others, recording a result loads no model."""
 
 SHOWN = 3
