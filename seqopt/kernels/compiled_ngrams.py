@@ -89,7 +89,7 @@ def build(indices: Integers, keys: Integers, base: int, occurrences: sparse.csr_
     counts = counts.tocsc()
     having = np.diff(counts.indptr)
     dense = np.full(size, -1, dtype=np.int32)
-    # What is in each string has a row anyway; that of number 0 would be added for nothing.
+    # Number 0 stands for all that is none of them.
     many = np.flatnonzero(having >= max(2.0, DENSE_SHARE * occurrences.shape[0]))
     many = many[many > 0]
     dense[many] = np.arange(len(many))

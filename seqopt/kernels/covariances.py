@@ -30,6 +30,7 @@ from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
 from seqopt.kernels.cache import SumsCache, fingerprint
 from seqopt.kernels.engines import order_sums, paired_order_sums, self_order_sums
+from seqopt.utils.slices import slices_of
 
 BLOCK_BYTES = 1 << 26
 """Bytes of the per-order sums of one block (64 MiB)."""
@@ -165,7 +166,7 @@ class Matrix(Pairs):
             layout = gram_layout(rows, program.order)
         else:
             bytes_of_row = columns * program.order * program.dtype.itemsize * (1 + slopes)
-            layout = [(part, slice(0, columns)) for part in _steps(rows, BLOCK_BYTES // max(1, bytes_of_row))]
+            layout = [(part, slice(0, columns)) for part in slices_of(rows, BLOCK_BYTES // max(1, bytes_of_row))]
         whole = None
         if self.symmetric and rows <= WHOLE_GRAM:
             whole = self._sums(program, slopes, weights, self.rows, None)
@@ -206,7 +207,7 @@ class Batches(Pairs):
         matrix = None if weights is None else weights.numpy()[None]
         # The strings of each pair are gathered, so that their symbols count too.
         bytes_of_one = program.order * program.dtype.itemsize * (1 + slopes) + self.rows.width + self.columns.width
-        for part in _steps(batches, BLOCK_BYTES // max(1, rows * columns * bytes_of_one)):
+        for part in slices_of(batches, BLOCK_BYTES // max(1, rows * columns * bytes_of_one)):
             chosen = np.arange(part.start, part.stop)[:, None, None]
             of_rows = np.broadcast_to(chosen * rows + np.arange(rows)[:, None], (len(chosen), rows, columns))
             of_columns = np.broadcast_to(chosen * columns + np.arange(columns), (len(chosen), rows, columns))
@@ -418,12 +419,7 @@ def gram_layout(count: int, order: int) -> list[tuple[slice, slice]]:
     else:
         # Of the largest block, in double precision and with derivatives.
         step = max(16, min(GRAM_ROWS, BLOCK_BYTES // (16 * order * count)))
-    return [(rows, slice(0, rows.stop)) for rows in _steps(count, step)]
-
-
-def _steps(count: int, step: int) -> list[slice]:
-    step = max(1, step)
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+    return [(rows, slice(0, rows.stop)) for rows in slices_of(count, step)]
 
 
 def _precision(dtype: np.dtype) -> torch.dtype:

@@ -27,6 +27,7 @@ from seqopt.errors import InputError
 from seqopt.kernels.hamming import DistanceKernel, paired_tokens
 from seqopt.kernels.letters import OfLetters, SymbolLetters
 from seqopt.kernels.one_hot import common_length
+from seqopt.utils.slices import slices_of
 
 FloatArray = npt.NDArray[np.floating]
 Tokens = npt.NDArray[np.unsignedinteger]
@@ -38,7 +39,7 @@ LONGEST = 2_048
 """Bases of the longest strings: an index of helices has an entry for every two positions."""
 
 BLOCK_ELEMENTS = 1 << 22
-"""Distances that are computed at a time, and helices that are held (24 MiB): those that as many random bases have."""
+"""Distances that are computed at a time, and helices of strings of random bases that are held at a time (24 MiB)."""
 
 REMEMBERED_BLOCKS = 4
 """Largest number of blocks of strings whose helices stay in memory as long as the strings do."""
@@ -47,10 +48,10 @@ FEWER = 8
 """The helices of the columns are indexed, and not those of the rows, if there are fewer by more than this factor."""
 
 PLACES = 14.0
-"""Helices of random bases are one for so many squares of their number."""
+"""L random bases have L^2 helices over this."""
 
 MATRIX_ELEMENTS = 1 << 22
-"""Bonds of all strings at the places that most of them have, at most (32 MiB)."""
+"""Bonds of all strings at the places that many of them have, at most (16 MiB)."""
 
 DENSE_SHARE = 0.2
 """Share of the strings that have a helix at a place from which the bonds of all are multiplied at once."""
@@ -153,8 +154,8 @@ class HelixKernel(OfLetters, _HelicesOfBases):
 
     A string of L random bases has a helix at about L^2 / 14 places, and comparing two takes a multiplication for each
     place that they have in common: a seventh of those of random strings, more than half of those of genes of one
-    protein. It is computed on the processor, in blocks; the helices of up to some strings, 1,800 of 363 bases, are kept
-    as long as the object is that holds them (typically some 10 MB, at most some hundred).
+    protein. It is computed on the processor, in blocks; the helices of a list of strings, if it is
+    not too long (1,800 of 363 bases), are kept as long as the list is (typically some 10 MB, at most some hundred).
 
     Args:
         lengthscale: :math:`\ell`, in the unit of the distances; a float, or a tensor that expands to
@@ -329,7 +330,7 @@ def _squared_distances(
     first, second = (a, b) if len(a) <= FEWER * len(b) else (b, a)
     for rows, indexed in _indexed(first, length):
         wide = max(1, BLOCK_ELEMENTS // max(rows.stop - rows.start, 1))
-        for columns in _slices(len(second), min(wide, _together(length))):
+        for columns in slices_of(len(second), min(wide, _together(length))):
             part = second if len(second) == columns.stop - columns.start else second.take(columns)
             squares = _squares(indexed, helices(part.tokens[:, :length]))
             yield ((rows, columns), squares) if first is a else ((columns, rows), squares.T)
@@ -340,21 +341,17 @@ def _together(length: int) -> int:
     return max(1, int(BLOCK_ELEMENTS * PLACES / max(length, 1) ** 2))
 
 
-def _slices(count: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
-
-
 def _indexed(strings: EncodedStrings, length: int) -> Iterable[tuple[slice, HelicesByPlace]]:
     """The helices of some of the strings after the other, indexed by place."""
-    slices = _slices(len(strings), _together(length))
-    if len(slices) <= REMEMBERED_BLOCKS:
+    parts = slices_of(len(strings), _together(length))
+    if len(parts) <= REMEMBERED_BLOCKS:
         return _remembered_index(strings, length)
-    return ((rows, _index_of(strings.take(rows), length)) for rows in slices)
+    return ((rows, _index_of(strings.take(rows), length)) for rows in parts)
 
 
 @once_per_strings
 def _remembered_index(strings: EncodedStrings, length: int) -> list[tuple[slice, HelicesByPlace]]:
-    return [(rows, _index_of(strings.take(rows), length)) for rows in _slices(len(strings), _together(length))]
+    return [(rows, _index_of(strings.take(rows), length)) for rows in slices_of(len(strings), _together(length))]
 
 
 def _index_of(strings: EncodedStrings, length: int) -> HelicesByPlace:

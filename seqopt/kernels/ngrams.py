@@ -43,6 +43,7 @@ from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel, shown
 from seqopt.kernels.engines import order_sums, paired_order_sums, self_order_sums
 from seqopt.kernels.threads import one_thread
+from seqopt.utils.slices import slices_of
 
 if TYPE_CHECKING:
     # Numba takes half a second to load, and not every process compares n-grams.
@@ -517,16 +518,16 @@ def _products(
     letters = _dense_letters(longest, a, b)
     if letters is not None:
         step = max(1, BLOCK_ELEMENTS // _possible(letters, longest))
-        for rows in _slices(len(a), step):
+        for rows in slices_of(len(a), step):
             left = _dense_rows(a, rows, letters, longest).astype(dtype, copy=False)
-            for columns in _slices(len(b), step):
+            for columns in slices_of(len(b), step):
                 right = _dense_rows(b, columns, letters, longest).astype(dtype, copy=False)
                 with _threads(len(left) * right.size):
                     values = torch.from_numpy(left) @ torch.from_numpy(right).T
                 yield (rows, columns), values.numpy()
         return
     if a.lengths.sum() <= FEW_SYMBOLS:
-        for columns in _slices(len(b), max(1, BLOCK_ELEMENTS // max(len(a), 1))):
+        for columns in slices_of(len(b), max(1, BLOCK_ELEMENTS // max(len(a), 1))):
             part = b if columns == slice(0, len(b)) else b.take(columns)
             contiguous, _ = order_sums(a, part, NO_GAPS, longest, weights=np.ones(longest))
             yield (slice(0, len(a)), columns), np.rint(contiguous)
@@ -535,7 +536,7 @@ def _products(
 
     for rows, trie in _tries(a, longest, dtype):
         step = max(1, PRODUCTS // (rows.stop - rows.start))
-        for columns in _slices(len(b), step):
+        for columns in slices_of(len(b), step):
             yield (rows, columns), products(trie, b if len(b) <= step else b.take(columns), longest).T
 
 
@@ -545,7 +546,7 @@ def _tries(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Itera
     together = max(1, int(TRIE_NGRAMS / held))
     if len(strings) <= REMEMBERED_BLOCKS * together:
         return _remembered_tries(strings, longest, dtype, together)
-    return ((rows, _trie(strings.take(rows), longest, dtype)) for rows in _slices(len(strings), together))
+    return ((rows, _trie(strings.take(rows), longest, dtype)) for rows in slices_of(len(strings), together))
 
 
 # A search compares one list of strings with thousands of others.
@@ -553,7 +554,7 @@ def _tries(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Itera
 def _remembered_tries(
     strings: EncodedStrings, longest: int, dtype: npt.DTypeLike, together: int
 ) -> list[tuple[slice, Trie]]:
-    return [(rows, _trie(strings.take(rows), longest, dtype)) for rows in _slices(len(strings), together)]
+    return [(rows, _trie(strings.take(rows), longest, dtype)) for rows in slices_of(len(strings), together)]
 
 
 def _trie(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Trie:
@@ -569,7 +570,7 @@ def _squared_lengths(strings: EncodedStrings, longest: int) -> Counts:
     if letters is not None:
         parts = [
             _dense_rows(strings, rows, letters, longest)
-            for rows in _slices(len(strings), max(1, BLOCK_ELEMENTS // _possible(letters, longest)))
+            for rows in slices_of(len(strings), max(1, BLOCK_ELEMENTS // _possible(letters, longest)))
         ]
         return np.concatenate([np.einsum("ij,ij->i", part, part, dtype=np.float64) for part in parts])
     long = strings.lengths >= SORTED_FROM
@@ -584,7 +585,7 @@ def _squared_lengths(strings: EncodedStrings, longest: int) -> Counts:
     width = int(strings.lengths.max())
     sorted_blocks = [
         _squares_of_sorted(strings.tokens[rows, :width], longest, bits)
-        for rows in _slices(len(strings), max(1, SORTED_ELEMENTS // width))
+        for rows in slices_of(len(strings), max(1, SORTED_ELEMENTS // width))
     ]
     return np.concatenate(sorted_blocks)
 
@@ -666,10 +667,6 @@ _remembered_counts = once_per_strings(_dense_counts)
 
 def _threads(multiplications: int) -> AbstractContextManager[None]:
     return one_thread() if multiplications < THREADED else nullcontext()
-
-
-def _slices(count: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 def _encoded(x: Tensor) -> EncodedStrings:

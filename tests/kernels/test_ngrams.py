@@ -231,6 +231,15 @@ print(kernel.cross(strings.take([0, 0]))[0, 1])
     assert [float(line) for line in done.stdout.split()] == pytest.approx([expected, 1.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("way", ["bisection", "one by one", "table"])
+def test_symbols_that_many_others_follow(way, monkeypatch):
+    force(monkeypatch, way)
+    rng = np.random.default_rng(5)
+    strings = random_strings(8, rng, 60, 80, "abcdefghijklmnopqrst")
+    found = NgramKernel(3, 9.0).cross(Encoder().encode(strings))
+    np.testing.assert_allclose(found, [[covariance(a, b, 3, 9.0) for b in strings] for a in strings], rtol=1e-12)
+
+
 def test_blocks_of_tries_and_of_products_make_no_difference(monkeypatch):
     force(monkeypatch, "numbered")
     rng = np.random.default_rng(4)

@@ -267,7 +267,7 @@ class TestDynamicProgramsAreNotRepeated:
         other.sums(encoded, [0.8], 0.3)
         assert len(runs) == 5
 
-    @pytest.mark.parametrize("strings", [WORDS, [word * 3 for word in WORDS * 5]])
+    @pytest.mark.parametrize("strings", [WORDS, WORDS * 40])  # one block, and several
     def test_and_are_what_they_are_without_memory(self, strings):
         encoded = Encoder().encode(strings)
         weights = np.array([0.5, 0.8])[:, None] ** (2 * np.arange(1, 4))
