@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy import sparse
 
 from seqopt.encoding import EncodedStrings
 from seqopt.utils.compiling import compiled
@@ -72,28 +71,205 @@ class Trie(NamedTuple):
     matrix: FloatArray
 
 
-def build(indices: Integers, keys: Integers, base: int, occurrences: sparse.csr_array, dtype: npt.DTypeLike) -> Trie:
+class Ngrams(NamedTuple):
+    """The n-grams that occur in r strings, numbered from 1; 0 stands for all others.
+
+    Numbers ascend with the length, and within a length with the number of the n-gram without its last symbol, then with
+    that symbol.
+
+    Attributes:
+        symbols: Tokens that occur, ascending: the n-grams of one symbol.
+        keys: Of each n-gram of two symbols or more, in the order of their numbers: the number of the n-gram without its
+            last symbol, times one more than there are symbols, plus the place of that symbol, from 1. They ascend.
+        heads: Of each number where the strings that have it begin in ``rows``, and where the last ones end.
+        rows: Strings, which ascend for each n-gram.
+        counts: How often each has the n-gram.
+    """
+
+    symbols: Integers
+    keys: Integers
+    heads: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+
+    @property
+    def base(self) -> int:
+        """One more than there are symbols: the first number of an n-gram of two."""
+        return len(self.symbols) + 1
+
+
+def _places(symbols: Integers) -> Integers:
+    """Of each token that there can be the place of its symbol, from 1; 0 for others."""
+    found = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.int64)
+    found[symbols] = np.arange(1, len(symbols) + 1)
+    return found
+
+
+def ngrams_of(strings: EncodedStrings, longest: int) -> Ngrams:
+    """The n-grams of 1 to ``longest`` symbols of some strings."""
+    tokens = strings.tokens[:, : int(strings.lengths.max(initial=0))]
+    symbols = np.flatnonzero(np.bincount(tokens.reshape(-1), minlength=1)[1:]) + 1
+    base = len(symbols) + 1
+    placed = _places(symbols)[tokens]
+    rows, ends, numbers, symbols_of = np.empty((4, placed.size), dtype=np.int64)
+    here = _begun(placed, rows, ends, numbers)
+    size, first = base, 1
+    keys = [np.empty(0, dtype=np.int64)]
+    heads, lists = [np.zeros(2, dtype=np.int32)], []
+    for length in range(1, longest + 1):
+        if length > 1:
+            here = _extended(placed, rows[:here], ends, numbers, symbols_of)
+            found = np.empty(here, dtype=np.int64)
+            found = found[: _ranked(numbers[:here], symbols_of[:here], first, base, found)]
+            numbers[:here] += size
+            first, size = size, size + len(found)
+            keys.append(found)
+        ending = np.zeros(size - first, dtype=np.int32)
+        own, counts = np.empty((2, here), dtype=np.int32)
+        held = _listed(rows[:here], numbers, first, ending, own, counts)
+        heads.append(ending + sum(len(before) for before, _ in lists))
+        lists.append((own[:held], counts[:held]))
+    return Ngrams(
+        symbols,
+        np.concatenate(keys),
+        np.concatenate(heads, dtype=np.int32),
+        np.concatenate([own for own, _ in lists]),
+        np.concatenate([counts for _, counts in lists]),
+    )
+
+
+@compiled
+def _ranked(numbers: Any, symbols: Any, first: Any, base: Any, keys: Any) -> Any:
+    """Number extended occurrences, sorted by their last symbols and then by what these extend; returns how many differ.
+
+    Args:
+        numbers: Of each occurrence the number of the n-gram that it extends; becomes its own, counted from 0.
+        symbols: Of each the place of its last symbol.
+        first: The first of these numbers.
+        base: One more than there are symbols.
+        keys: Becomes the keys, ascending.
+    """
+    count = len(numbers)
+    highest = first
+    for occurrence in range(count):
+        highest = max(highest, numbers[occurrence])
+    by_symbol = np.zeros(base + 1, dtype=np.int64)
+    by_number = np.zeros(highest - first + 2, dtype=np.int64)
+    for occurrence in range(count):
+        by_symbol[symbols[occurrence] + 1] += 1
+        by_number[numbers[occurrence] - first + 1] += 1
+    by_symbol = by_symbol.cumsum()
+    by_number = by_number.cumsum()
+    order, sorted_order = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    for occurrence in range(count):
+        symbol = symbols[occurrence]
+        order[by_symbol[symbol]] = occurrence
+        by_symbol[symbol] += 1
+    for occurrence in order:
+        number = numbers[occurrence] - first
+        sorted_order[by_number[number]] = occurrence
+        by_number[number] += 1
+    size = 0
+    for occurrence in sorted_order:
+        key = numbers[occurrence] * base + symbols[occurrence]
+        if size == 0 or keys[size - 1] != key:
+            keys[size] = key
+            size += 1
+        numbers[occurrence] = size - 1
+    return size
+
+
+@compiled
+def _begun(placed: Any, rows: Any, ends: Any, numbers: Any) -> Any:
+    """Fill in string, place and symbol of all occurrences of symbols; returns how many there are."""
+    size = 0
+    for row in range(placed.shape[0]):
+        for end in range(placed.shape[1]):
+            if placed[row, end] == 0:
+                break
+            rows[size], ends[size], numbers[size] = row, end, placed[row, end]
+            size += 1
+    return size
+
+
+@compiled
+def _extended(placed: Any, rows: Any, ends: Any, numbers: Any, symbols: Any) -> Any:
+    """Extend occurrences by one symbol, those first for which there is one; returns how many these are.
+
+    Args:
+        placed: Symbols of the strings, n x W, 0 beyond the ends.
+        rows: Of each occurrence the string.
+        ends: And where its last symbol stands.
+        numbers: And its number.
+        symbols: Becomes the place of the symbol by which it is extended.
+    """
+    size = 0
+    for occurrence in range(len(rows)):
+        row, end = rows[occurrence], ends[occurrence] + 1
+        if end == placed.shape[1] or placed[row, end] == 0:
+            continue
+        rows[size], ends[size] = row, end
+        numbers[size], symbols[size] = numbers[occurrence], placed[row, end]
+        size += 1
+    return size
+
+
+@compiled
+def _listed(rows: Any, numbers: Any, first: Any, heads: Any, strings: Any, counts: Any) -> Any:
+    """List the strings that have each n-gram, from occurrences string by string; returns how many are listed.
+
+    Args:
+        rows: Of each occurrence the string; they ascend.
+        numbers: And the n-gram.
+        first: The first of these numbers.
+        heads: Becomes where the strings of each n-gram end; zeros.
+        strings: Becomes the strings, one n-gram after the other.
+        counts: Becomes how often each has the n-gram.
+    """
+    last = np.full(len(heads), -1, dtype=np.int64)
+    for occurrence in range(len(rows)):
+        number = numbers[occurrence] - first
+        if last[number] != rows[occurrence]:
+            last[number] = rows[occurrence]
+            heads[number] += 1
+    total = 0
+    for number in range(len(heads)):
+        last[number] = -1
+        having = heads[number]
+        heads[number] = total - 1
+        total += having
+    for occurrence in range(len(rows)):
+        number = numbers[occurrence] - first
+        if last[number] != rows[occurrence]:
+            last[number] = rows[occurrence]
+            heads[number] += 1
+            strings[heads[number]] = rows[occurrence]
+            counts[heads[number]] = 0
+        counts[heads[number]] += 1
+    for number in range(len(heads)):
+        heads[number] += 1
+    return total
+
+
+def build(ngrams: Ngrams, n: int, dtype: npt.DTypeLike) -> Trie:
     """A trie of numbered n-grams.
 
     Args:
-        indices: Of each token its symbol among those that occur, from 1; 0 for others.
-        keys: Of each n-gram of two symbols or more, in the order of their numbers, which begin at ``base``: the number
-            of the n-gram without its last symbol, times base, plus that symbol. They ascend.
-        base: One more than there are symbols.
-        occurrences: r x numbers; entries of one place add up.
+        ngrams: Those of n strings.
+        n: Number of strings.
         dtype: Of counts and products, float32 or float64.
     """
-    size = base + len(keys)
-    counts = occurrences.copy()
-    counts.sum_duplicates()
-    counts = counts.tocsc()
-    having = np.diff(counts.indptr)
+    base = ngrams.base
+    size = base + len(ngrams.keys)
+    having = np.diff(ngrams.heads)
     dense = np.full(size, -1, dtype=np.int32)
     # Number 0 stands for all that is none of them.
-    many = np.flatnonzero(having >= max(2.0, DENSE_SHARE * occurrences.shape[0]))
-    many = many[many > 0]
+    many = np.flatnonzero(having >= max(2.0, DENSE_SHARE * n))
     dense[many] = np.arange(len(many))
-    parents, symbols = np.divmod(keys, base)
+    counts = ngrams.counts.astype(dtype)
+    matrix = np.zeros((len(many), n), dtype=dtype)
+    _write_rows(ngrams.heads, ngrams.rows, counts, many, matrix)
+    parents, symbols = np.divmod(ngrams.keys, base)
     children = (base + np.searchsorted(parents, np.arange(size + 1))).astype(np.int32)
     tabled = np.full(size, -1, dtype=np.int32)
     # The shortest come first, and are met most often.
@@ -103,17 +279,24 @@ def build(indices: Integers, keys: Integers, base: int, occurrences: sparse.csr_
     rows = tabled[parents]
     table[rows[rows >= 0], symbols[rows >= 0]] = np.flatnonzero(rows >= 0) + base
     return Trie(
-        indices.astype(np.uint16),
+        _places(ngrams.symbols).astype(np.uint16),
         children,
         np.concatenate([np.arange(base), symbols]).astype(np.uint16),
         tabled,
         table,
-        counts.indptr.astype(np.int32),
-        counts.indices.astype(np.int32),
-        counts.data.astype(dtype),
+        ngrams.heads,
+        ngrams.rows,
+        counts,
         dense,
-        np.ascontiguousarray(counts[:, many].toarray().T, dtype=dtype),
+        matrix,
     )
+
+
+@compiled
+def _write_rows(heads: Any, rows: Any, counts: Any, chosen: Any, matrix: Any) -> None:
+    for place in range(len(chosen)):
+        for entry in range(heads[chosen[place]], heads[chosen[place] + 1]):
+            matrix[place, rows[entry]] = counts[entry]
 
 
 def products(trie: Trie, strings: EncodedStrings, longest: int) -> FloatArray:

@@ -73,9 +73,6 @@ DENSE_RATIO = 4
 BLOCK_ELEMENTS = 1 << 22
 """Largest number of entries of each array of a block (16 MiB of float32)."""
 
-TABLE_ELEMENTS = 1 << 23
-"""Largest table of n-grams with one more symbol (64 MiB); beyond it, they are looked for by bisection."""
-
 THREADED = 1 << 28
 """Multiplications from which products are worth a second thread."""
 
@@ -396,92 +393,15 @@ def ngram_counts(strings: EncodedStrings, longest: int = 5) -> tuple[sparse.csr_
         >>> ngrams, counts.toarray().tolist()
         ([(1,), (2,), (1, 1), (1, 2)], [[2.0, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 0.0]])
     """
-    numbering = _Numbering(strings, longest)
-    counts = _as_matrix(*numbering.occurrences(strings), numbering.size)
-    counts.sum_duplicates()
-    return counts[:, 1:], numbering.ngrams()
+    from seqopt.kernels.compiled_ngrams import ngrams_of
 
-
-class _Numbering:
-    """The n-grams that occur in some strings, numbered from 1; 0 stands for all others.
-
-    Numbers ascend with the length, and within a length with the number of the n-gram without its last symbol, then with
-    that symbol. So do the keys, number times base plus symbol, by which n-grams of two symbols or more are found.
-    """
-
-    def __init__(self, strings: EncodedStrings, longest: int) -> None:
-        self.longest = longest
-        tokens = strings.tokens[:, : int(strings.lengths.max(initial=0))]
-        rows, ends = np.nonzero(tokens)
-        self._symbols = np.unique(tokens[rows, ends])
-        self._base = len(self._symbols) + 1
-        self._indices = np.zeros(np.iinfo(np.uint16).max + 1, dtype=np.int64)
-        self._indices[self._symbols] = np.arange(1, self._base)
-        self.size = self._base
-        keys = [np.empty(0, dtype=np.int64)]
-        placed = self._indices[tokens]
-        numbers = placed[rows, ends]
-        for _ in range(longest - 1):
-            ends += 1
-            inside = np.flatnonzero(ends < strings.lengths[rows])
-            rows, ends = rows[inside], ends[inside]
-            # At most the number of symbols in all strings times the size of the alphabet: far below 2^63.
-            found, numbers = np.unique(numbers[inside] * self._base + placed[rows, ends], return_inverse=True)
-            numbers = numbers + self.size
-            self.size += len(found)
-            keys.append(found)
-        self._keys = np.concatenate(keys)
-        self._table: npt.NDArray[np.int64] | None = None
-        if self.size * self._base <= TABLE_ELEMENTS:
-            self._table = np.zeros(self.size * self._base, dtype=np.int64)
-            self._table[self._keys] = np.arange(self._base, self.size)
-
-    def ngrams(self) -> list[tuple[int, ...]]:
-        """The n-grams from number 1 on."""
-        spelt: list[tuple[int, ...]] = [(), *((int(symbol),) for symbol in self._symbols)]
-        for key in self._keys.tolist():
-            spelt.append((*spelt[key // self._base], int(self._symbols[key % self._base - 1])))
-        return spelt[1:]
-
-    def occurrences(self, strings: EncodedStrings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Numbers of the n-grams in each string, once for each occurrence and without those that have none.
-
-        Returns:
-            The numbers of all strings, one string after the other, and where each string starts and the last one ends.
-        """
-        longest = int(strings.lengths.max(initial=0))
-        # A zero after each string keeps n-grams from running into the next one.
-        tokens = np.zeros((len(strings), longest + 1), dtype=strings.tokens.dtype)
-        tokens[:, :longest] = strings.tokens[:, :longest]
-        symbols = self._indices[tokens[np.arange(longest + 1)[None, :] <= strings.lengths[:, None]]]
-        numbers = np.zeros((len(symbols), self.longest), dtype=np.int32)
-        current = numbers[:, 0] = symbols
-        for length in range(2, min(self.longest, longest) + 1):
-            current = self._longer(current[:-1], symbols[length - 1 :])
-            numbers[: len(current), length - 1] = current
-        known = numbers > 0
-        starts = np.zeros(len(strings) + 1, dtype=np.int32)
-        starts[1:] = known.sum(axis=1).cumsum()[np.cumsum(strings.lengths + 1) - 1]
-        return numbers[known], starts
-
-    def trie(self, strings: EncodedStrings, dtype: npt.DTypeLike) -> Trie:
-        """The n-grams and how often each of some strings has them, for inner products in float32 or float64."""
-        from seqopt.kernels.compiled_ngrams import build
-
-        return build(self._indices, self._keys, self._base, _as_matrix(*self.occurrences(strings), self.size), dtype)
-
-    def _longer(self, numbers: npt.NDArray[np.int64], symbols: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Numbers of n-grams with one more symbol."""
-        if self._table is not None:
-            return self._table.take(numbers * self._base + symbols)
-        longer = np.zeros_like(numbers)
-        if len(self._keys):
-            candidates = np.flatnonzero((numbers > 0) & (symbols > 0))
-            keys = numbers[candidates] * self._base + symbols[candidates]
-            indices = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
-            known = self._keys[indices] == keys
-            longer[candidates[known]] = indices[known] + self._base
-        return longer
+    found = ngrams_of(strings, longest)
+    shape = len(strings), len(found.heads) - 1
+    counts = sparse.csc_array((found.counts.astype(np.float64), found.rows, found.heads), shape=shape).tocsr()
+    spelt: list[tuple[int, ...]] = [(), *((int(symbol),) for symbol in found.symbols)]
+    for key in found.keys.tolist():
+        spelt.append((*spelt[key // found.base], int(found.symbols[key % found.base - 1])))
+    return counts[:, 1:], spelt[1:]
 
 
 Block = tuple[slice, slice]
@@ -558,11 +478,9 @@ def _remembered_tries(
 
 
 def _trie(strings: EncodedStrings, longest: int, dtype: npt.DTypeLike) -> Trie:
-    return _Numbering(strings, longest).trie(strings, dtype)
+    from seqopt.kernels.compiled_ngrams import build, ngrams_of
 
-
-def _as_matrix(numbers: npt.NDArray[np.int32], starts: npt.NDArray[np.int32], size: int) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(numbers)), numbers, starts), shape=(len(starts) - 1, size))
+    return build(ngrams_of(strings, longest), len(strings), dtype)
 
 
 def _squared_lengths(strings: EncodedStrings, longest: int) -> Counts:

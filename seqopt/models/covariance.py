@@ -113,6 +113,9 @@ class KernelEvaluator:
     def __init__(self, kernel: gpytorch.kernels.Kernel, width: int) -> None:
         self.kernel = kernel
         self.width = width
+        # Protocols are slow to ask for: a search does so thousands of times.
+        self._of_strings = isinstance(kernel, StringKernel)
+        self._of_pairs = isinstance(kernel, PairedKernel)
 
     @property
     def kernels(self) -> list[gpytorch.kernels.Kernel]:
@@ -131,7 +134,7 @@ class KernelEvaluator:
 
     def self_similarity(self, a: Encoded) -> FloatArray | None:
         """What `cross` takes as ``self_a``, or `None` where it is not needed."""
-        if not (isinstance(self.kernel, StringKernel) and self.kernel.normalize):
+        if not (self._of_strings and self.kernel.normalize):
             return None
         if _streamed(a):
             parts = [self.kernel.self_similarity(a.take(rows)) for rows in _slices(len(a))]
@@ -140,7 +143,7 @@ class KernelEvaluator:
 
     def variance(self, a: Encoded, self_a: FloatArray | None) -> FloatArray:
         """Prior variance of each string."""
-        if isinstance(self.kernel, StringKernel):
+        if self._of_strings:
             if _streamed(a):
                 parts = [
                     self.kernel.variance(a.take(rows), None if self_a is None else self_a[..., rows])
@@ -163,7 +166,7 @@ class KernelEvaluator:
         dtype: npt.DTypeLike = np.float64,
     ) -> FloatArray:
         """Covariances ... x len(a) x len(b), float64 or float32; `None` stands for ``a`` again."""
-        if isinstance(self.kernel, StringKernel):
+        if self._of_strings:
             return self.kernel.cross(a, b, self_a, self_b, dtype)
         b = a if b is None else b
         columns = b.to_tensor(self.width)
@@ -178,9 +181,9 @@ class KernelEvaluator:
         self, a: Encoded, b: Encoded, self_a: FloatArray | None = None, self_b: FloatArray | None = None
     ) -> FloatArray:
         """Covariances of n strings with the n at the same indices of another list, ... x n."""
-        if isinstance(self.kernel, PairedKernel):
+        if self._of_pairs:
             return self.kernel.paired(a, b, self_a).astype(np.float64)
-        if isinstance(self.kernel, StringKernel):
+        if self._of_strings:
             # It has no more to offer than all pairs of a few strings.
             found = []
             for start in range(0, max(len(a), 1), PAIRS):

@@ -35,9 +35,10 @@ class Scores:
         """Scores of ``strings``; those not scored before are scored in one call."""
         fresh = [string for string in dict.fromkeys(strings) if string not in self._values]
         if fresh:
-            keys = [self.keys.get(string) or self.space.key(string) for string in fresh]
+            unknown = [string for string in fresh if string not in self.keys]
+            self.keys.update(zip(unknown, self.space.keys_of(unknown), strict=True))
+            keys = [self.keys[string] for string in fresh]
             values = self.scorer.scores(keys)
-            self.keys.update(zip(fresh, keys, strict=True))
             self._values.update(zip(fresh, values.tolist(), strict=True))
             allowed = np.array([key not in self.excluded for key in keys])
             ranked = np.where(allowed, values, -np.inf)

@@ -30,6 +30,12 @@ BoolArray = npt.NDArray[np.bool_]
 PADDING = -1
 """Stands after the last symbol of a row."""
 
+UNKNOWN = -2
+"""Stands for a character that is no symbol."""
+
+LARGEST_CODE = 0xFFFF
+"""Highest code of a character that is numbered by a table of all codes."""
+
 ENUMERATION_LIMIT = 1_000_000
 """Largest space that `SequenceSpace.enumerate` lists, and that sampling searches completely if need be."""
 
@@ -85,6 +91,12 @@ class SequenceSpace(Shown, Configurable, ABC):
         widths = {len(symbol) for symbol in self.symbols}
         self._draws_at_once = max(DRAWN_SYMBOLS // width, 16)
         self._symbol_width = widths.pop() if len(widths) == 1 else None
+        # Of single characters, a table is several times faster than a search.
+        self._of_code: Population | None = None
+        if self._symbol_width == 1 and (highest := max(map(ord, self.symbols))) <= LARGEST_CODE:
+            self._of_code = np.full(highest + 1, UNKNOWN)
+            self._of_code[[ord(symbol) for symbol in self.symbols]] = np.arange(len(self.symbols))
+            self._of_code[0] = PADDING
 
     @property
     @abstractmethod
@@ -453,6 +465,12 @@ class SequenceSpace(Shown, Configurable, ABC):
         step = self._symbol_width
         assert step is not None
         padded = np.array(strings, dtype=f"U{width * step}")
+        if self._of_code is not None:
+            codes = padded.view(np.uint32).reshape(len(strings), width)
+            if codes.max(initial=0) >= len(self._of_code):
+                return None
+            found: Population = self._of_code[codes]
+            return None if (found == UNKNOWN).any() else found
         letters = padded.view(f"U{step}").reshape(len(strings), width)
         indices = np.searchsorted(self._table, letters, sorter=self._order)
         numbers: Population = self._order[np.minimum(indices, len(self._order) - 1)]

@@ -51,7 +51,6 @@ def force(monkeypatch, path):
     monkeypatch.setattr(ngrams, "FEW_SYMBOLS", 10**9 if path == "program" else -1)
     monkeypatch.setattr(ngrams, "SORTED_FROM", 1 if path == "sorted" else 10**9)
     if path == "bisection":
-        monkeypatch.setattr(ngrams, "TABLE_ELEMENTS", 0)
         monkeypatch.setattr(compiled_ngrams, "TABLE_ELEMENTS", 0)
     if path == "one by one":
         monkeypatch.setattr(compiled_ngrams, "TABULATED", 10**9)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from botorch.models import SingleTaskGP
 
 from seqopt.errors import InputError
-from seqopt.models.fitting import Parameters, PointEstimate, TrainingData, parameters_of
+from seqopt.models.fitting import PointEstimate, TrainingData, parameters_of
 from seqopt.models.sampling.density import LogPosterior
 from seqopt.models.sampling.parameters import NOISE_VARIANCE, OUTPUTSCALE, KernelParameters
 from seqopt.models.sampling.protocols import ParameterSample
@@ -108,12 +109,13 @@ class ModeSampler(Configurable):
         """The mode given some of the values of a density; with ``near``, looked for from there alone."""
         size = min(self.fit_size, max(2, math.isqrt(GRAM_BYTES // (16 * max(1, len(density.parameters.names))))))
         estimate = PointEstimate(density.kernel, fit_size=size, mean=0.0 if density.mean_std == 0.0 else None)
-        if near is not None:
-            estimate = replace(estimate, start=_raw(estimate, density, data, near))
         model = estimate.build(data)
+        if near is not None:
+            _set(model, near)
+            estimate = replace(estimate, start=parameters_of(model))
         if data.differ:
             estimate.learn(model, data, rng, self.restarts if near is None else 1, full=True)
-        own = KernelParameters(model.covar_module.base_kernel)
+        own = KernelParameters(model.covar_module.base_kernel, copied=False)
         found = dict(zip(own.names, own.values, strict=True))
         # The model standardises what it is given once more.
         unit = float(model.outcome_transform.stdvs.squeeze()) ** 2
@@ -122,13 +124,12 @@ class ModeSampler(Configurable):
         return found
 
 
-def _raw(estimate: PointEstimate, density: LogPosterior, data: TrainingData, point: Point) -> Parameters:
-    """The raw parameters of a model of some data at a point."""
-    kernel = KernelParameters(density.kernel).set([point[name] for name in density.parameters.names])
-    model = replace(estimate, kernel=kernel).build(data)
+def _set(model: SingleTaskGP, point: Point) -> None:
+    """Put a model at a point."""
+    kernel = KernelParameters(model.covar_module.base_kernel, copied=False)
+    kernel.set([point[name] for name in kernel.names])
     unit = float(model.outcome_transform.stdvs.squeeze()) ** 2
     for owner, name in ((model.covar_module, OUTPUTSCALE), (model.likelihood.noise_covar, NOISE_VARIANCE)):
         attribute = name.removesuffix("_variance")
         constraint = getattr(owner, f"raw_{attribute}_constraint")
         setattr(owner, attribute, constraint.nearest(point[name] / unit))
-    return parameters_of(model)

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import sparse, special
 
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
@@ -59,9 +59,9 @@ Twice as many of all shapes together predict each value from the others."""
 TRIES = 1_000
 """Motifs that are drawn to find one that occurs in no string."""
 
-REMEMBERED = 26 << 16
+REMEMBERED = 26 << 17
 """Symbols of all strings, times shapes of motifs, up to which it is kept where motifs occur, as long as the strings are
-(some 60 MB at most)."""
+(110 MB at most)."""
 
 LARGEST_CODE = 2**62
 """Most motifs of one shape that can be numbered."""
@@ -187,21 +187,16 @@ class _Sums:
         self._equal = bool(np.ptp(density.known) == 0.0)
         self._weights = np.ones((1, len(self.targets))) if self._equal else 1.0 / variances
 
-    def table(self, columns: Integers, rows: Integers, counts: Numbers, size: int) -> Numbers:
+    def table(self, counts: sparse.csr_array) -> Numbers:
         """Logarithms of p(y), J x output scales x noise variances.
 
         Args:
-            columns: Of each count, the motif.
-            rows: And the string.
-            counts: All that are not 0.
-            size: J.
+            counts: J x n.
         """
-        first, second, crossed = np.empty((3, len(self._weights), size))
-        for place, weights in enumerate(self._weights):
-            own = weights[rows] * counts
-            first[place] = np.bincount(columns, own, size)
-            second[place] = np.bincount(columns, own * counts, size)
-            crossed[place] = np.bincount(columns, own * self.targets[rows], size)
+        size = counts.shape[0]
+        squares = sparse.csr_array((counts.data**2, counts.indices, counts.indptr), shape=counts.shape)
+        first, second = ((matrix @ self._weights.T).T for matrix in (counts, squares))
+        crossed = (counts @ (self._weights * self.targets).T).T
         if self._equal:
             factor = 1.0 / self.variances[:, :1]
             first, second, crossed = first * factor, second * factor, crossed * factor
@@ -264,7 +259,6 @@ def _motifs(kernel: MotifKernel, encoded: EncodedStrings, size: int, sums: _Sums
             parts.append(part)
         if size ** len(places) > seen:
             missing = float(np.logaddexp(missing, each + math.log(size ** len(places) - seen)))
-    nothing = np.empty(0, dtype=np.int64)
     if missing > -math.inf:
         parts.append(
             _Motifs(
@@ -272,7 +266,7 @@ def _motifs(kernel: MotifKernel, encoded: EncodedStrings, size: int, sums: _Sums
                 np.ones(1, dtype=np.bool_),
                 np.zeros((1, len(encoded)), dtype=np.float32),
                 np.array([missing]),
-                sums.table(nothing, nothing, np.empty(0), 1),
+                sums.table(sparse.csr_array((1, len(encoded)), dtype=np.float32)),
             )
         )
     names = ("symbols", "overlapping", "counts", "log_prior", "table")
@@ -303,130 +297,113 @@ def _of_shape(
     found = _remembered(encoded, places) if remember else _found(encoded, places)
     if found is None:
         return None
-    codes, used, columns, rows, counts = found
-    size = len(codes)
-    both = np.flatnonzero(np.bincount(columns, counts[0] != counts[1], size) > 0)
+    size, both = len(found.codes), found.both
     log_prior = np.full(size, each)
     log_prior[both] -= math.log(2.0)
-    ways = [_alike(columns, rows, own, size) for own in (counts if len(both) else counts[:1])]
-    tables = [sums.table(*entries) for _, entries in ways]
+    tables = [sums.table(counts) for _, counts in found.ways]
     # Of each motif, once or twice, the row of the tables that it shares with those that occur just as it does.
-    shared = ways[0][0]
-    if len(both):
-        shared = np.concatenate([shared, ways[1][0][both] + len(tables[0])])
-    table = np.concatenate(tables)
     which = np.concatenate([np.arange(size), both])
     overlapping = np.arange(len(which)) < size
+    shared = found.ways[0][0]
+    if len(both):
+        shared = np.concatenate([shared, found.ways[1][0][both] + len(tables[0])])
+    table = np.concatenate(tables)
     log_prior = log_prior[which]
     chosen, more = _thinned(log_prior + table.max(axis=(1, 2))[shared], KEPT, REST, rng)
-    which, overlapping = which[chosen], overlapping[chosen]
-    table = table[shared[chosen]]
+    shared = shared[chosen]
     dense = np.zeros((len(chosen), len(encoded)), dtype=np.float32)
-    for own, mine in zip(counts, (overlapping, ~overlapping), strict=True):
-        row = np.full(size, -1)
-        row[which[mine]] = np.flatnonzero(mine)
-        inside = row[columns] >= 0
-        dense[row[columns[inside]], rows[inside]] = own[inside]
+    for (_, counts), mine, before in zip(
+        found.ways, (shared < len(tables[0]), shared >= len(tables[0])), (0, len(tables[0])), strict=False
+    ):
+        dense[mine] = counts[shared[mine] - before].toarray()
+    which, overlapping = which[chosen], overlapping[chosen]
     symbols = np.zeros((len(chosen), width), dtype=np.int64)
-    rest = codes[which]
+    rest = found.codes[which]
     for place in reversed(places):
-        rest, digit = np.divmod(rest, len(used))
-        symbols[:, place] = used[digit]
-    return _Motifs(symbols, overlapping, dense, log_prior[chosen] + more, table), size
+        rest, digit = np.divmod(rest, len(found.used))
+        symbols[:, place] = found.used[digit]
+    return _Motifs(symbols, overlapping, dense, log_prior[chosen] + more, table[shared]), size
 
 
-def _found(
-    encoded: EncodedStrings, places: tuple[int, ...]
-) -> tuple[Integers, Integers, Integers, Integers, list[Numbers]] | None:
-    """What occurs of a shape: codes of the motifs and the symbols that are their digits; then, for each motif and
-    string that has it, the motif, the string, and how often, with overlaps and without. `None` if nothing does.
+@dataclass(frozen=True)
+class _Occurring:
+    """What occurs of a shape in n strings.
+
+    Attributes:
+        codes: Numbers of the J motifs, whose symbols are digits.
+        used: The symbols, in the order of the digits.
+        both: Motifs of which some string has occurrences that overlap.
+        ways: With occurrences that overlap and, where there are any, without: of each motif the row of the counts that
+            is its own, which motifs that occur alike share, J; and the counts, rows x n.
     """
-    span = places[-1] + 1
-    starts = encoded.width - span + 1
-    if starts < 1:
+
+    codes: Integers
+    used: Integers
+    both: Integers
+    ways: list[tuple[npt.NDArray[np.int32], sparse.csr_array]]
+
+
+def _found(encoded: EncodedStrings, places: tuple[int, ...]) -> _Occurring | None:
+    """What occurs of a shape; `None` if nothing does."""
+    from seqopt.models.sampling.compiled_motif import entries
+
+    if encoded.width <= places[-1]:
         return None
     used = np.flatnonzero(np.bincount(encoded.tokens.reshape(-1)))
     place_of = np.zeros(int(used.max(initial=0)) + 1, dtype=np.int64)
     place_of[used] = np.arange(len(used))
-    digits = place_of[encoded.tokens]
-    codes = np.zeros((len(encoded), starts), dtype=np.int64)
-    for place in places:
-        codes = codes * len(used) + digits[:, place : place + starts]
-    inside = np.arange(starts) + span <= encoded.lengths[:, None]
-    rows, positions = np.nonzero(inside)
-    if not len(rows):
+    found = entries(place_of[encoded.tokens], encoded.lengths.astype(np.int64), np.array(places), len(used))
+    if not len(found.codes):
         return None
-    # A motif in one string is a group of positions, in their order.
-    own = codes[inside]
-    order = _stable_order(own)
-    own, rows, positions = own[order], rows[order], positions[order]
-    first = np.ones(len(own), dtype=np.bool_)
-    first[1:] = (own[1:] != own[:-1]) | (rows[1:] != rows[:-1])
-    heads = np.flatnonzero(first)
-    ends = np.append(heads[1:], len(own))
-    with_overlaps = (ends - heads).astype(np.float64)
-    # Without overlaps: from each place that counts to the next one that is free.
-    without = np.ones(len(heads))
-    keys = (np.cumsum(first) - 1) * (encoded.width + span) + positions
-    active = np.flatnonzero(with_overlaps > 1)
-    here = heads[active]
-    while len(active):
-        here = np.searchsorted(keys, keys[here] + span)
-        more = here < ends[active]
-        active, here = active[more], here[more]
-        without[active] += 1.0
-    # They ascend already.
-    new = np.ones(len(heads), dtype=np.bool_)
-    new[1:] = own[heads[1:]] != own[heads[:-1]]
-    return own[heads[new]], used, np.cumsum(new) - 1, rows[heads], [with_overlaps, without]
+    repeated = np.flatnonzero(found.overlapping != found.apart)
+    both = np.unique(np.searchsorted(found.heads, repeated, side="right") - 1)
+    ways = [found.overlapping, found.apart] if len(both) else [found.overlapping]
+    return _Occurring(
+        found.codes,
+        used,
+        both,
+        [_alike(found.heads, found.strings, counts, len(encoded)) for counts in ways],
+    )
 
 
 _remembered = once_per_strings(_found)
 
 
 def _alike(
-    columns: Integers, rows: Integers, counts: Numbers, size: int
-) -> tuple[npt.NDArray[np.intp], tuple[Integers, Integers, Numbers, int]]:
+    heads: npt.NDArray[np.int32], strings: npt.NDArray[np.int32], counts: npt.NDArray[np.float32], n: int
+) -> tuple[npt.NDArray[np.int32], sparse.csr_array]:
     """Merge motifs that occur in a single string, the same one, equally often: of long motifs, most occur in one.
 
     Args:
-        columns: Of each count, the motif.
-        rows: And the string.
+        heads: Where the counts of each of J motifs begin, and where the last ones end.
+        strings: Of each count the string.
         counts: All that are not 0.
-        size: Number of motifs.
+        n: Number of strings.
 
     Returns:
-        Of each motif the number of what stands for it; then what `_Sums.table` takes, for these.
+        Of each motif the row of what stands for it, J, and the counts of these, rows x n.
     """
-    alone = np.bincount(columns, minlength=size) == 1
-    by_entry = alone[columns]
+    having = np.diff(heads)
+    alone = having == 1
+    by_entry = np.repeat(alone, having)
     most = int(counts.max(initial=0)) + 1
-    keys = rows[by_entry] * most + counts[by_entry].astype(np.int64)
-    several = size - int(alone.sum())
+    keys = strings[by_entry].astype(np.int64) * most + counts[by_entry].astype(np.int64)
+    several = len(alone) - int(alone.sum())
     used = np.flatnonzero(np.bincount(keys, minlength=1))
-    numbers = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+    numbers = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int32)
     numbers[used] = several + np.arange(len(used))
-    shared = np.cumsum(~alone) - 1
-    shared[columns[by_entry]] = numbers[keys]
+    shared = (np.cumsum(~alone) - 1).astype(np.int32)
+    shared[alone] = numbers[keys]
     rest = ~by_entry
-    entries = (
-        np.concatenate([shared[columns[rest]], numbers[used]]),
-        np.concatenate([rows[rest], used // most]),
-        np.concatenate([counts[rest], (used % most).astype(np.float64)]),
-        several + len(used),
+    matrix = sparse.csr_array(
+        (
+            np.concatenate([counts[rest], (used % most).astype(np.float32)]),
+            np.concatenate([strings[rest], (used // most).astype(np.int32)]),
+            np.concatenate([[0], np.cumsum(np.append(having[~alone], np.ones(len(used), dtype=np.int64)))]),
+        ),
+        shape=(several + len(used), n),
     )
-    return shared, entries
-
-
-def _stable_order(codes: Integers) -> npt.NDArray[np.intp]:
-    """The order of numbers of at least 0 in which they ascend, equal ones as they come."""
-    bits = len(codes).bit_length()
-    if int(codes.max(initial=0)).bit_length() + bits > 63:
-        return np.argsort(codes, kind="stable")
-    # Numbers are sorted several times faster than their places are.
-    packed = codes << bits | np.arange(len(codes))
-    packed.sort()
-    return packed & (1 << bits) - 1
+    return shared, matrix
 
 
 def _thinned(probable: Numbers, kept: int, rest: int, rng: np.random.Generator) -> tuple[Integers, Numbers]:

@@ -80,13 +80,14 @@ class Coordinate:
 
 
 class KernelParameters:
-    """A copy of a kernel, in double precision, whose parameters are set by one vector.
+    """A kernel, a copy in double precision unless ``copied`` is false, whose parameters are set by one vector.
 
     Parameters with ``requires_grad_(False)`` stay as they are.
 
     Args:
         kernel: Any kernel without batch shape and without output scale.
         encoded: What it will be evaluated on: default priors of some kernels depend on it.
+        copied: Whether to take a copy; otherwise the parameters are those of the kernel itself, as it is.
 
     Raises:
         InputError: For a kernel with a batch shape or an output scale of the whole, a prior that belongs to none of its
@@ -100,12 +101,14 @@ class KernelParameters:
         [('lengthscale', True)]
     """
 
-    def __init__(self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None) -> None:
+    def __init__(
+        self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None, *, copied: bool = True
+    ) -> None:
         if kernel.batch_shape:
             raise InputError(f"the kernel has the batch shape {tuple(kernel.batch_shape)}; expected none")
         if isinstance(kernel, gpytorch.kernels.ScaleKernel):
             raise InputError("the kernel is a ScaleKernel; give it without output scale, which the model has itself")
-        self.kernel = copy.deepcopy(kernel).to(torch.float64).eval()
+        self.kernel = copy.deepcopy(kernel).to(torch.float64).eval() if copied else kernel
         if encoded is not None:
             if isinstance(encoded, Fields):
                 bind_fields(self.kernel, encoded.columns)
