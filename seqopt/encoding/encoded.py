@@ -89,9 +89,13 @@ class EncodedStrings:
         if parts == 1:
             return [self]
         edges = np.arange(parts + 1, dtype=np.int64)[:, None] * self.lengths[None, :] // parts
+        equal = len(self) > 0 and int(np.ptp(self.lengths)) == 0
         pieces = []
         for starts, ends in pairwise(edges):
             lengths = (ends - starts).astype(np.int32)
+            if equal:
+                pieces.append(EncodedStrings(np.ascontiguousarray(self.tokens[:, starts[0] : ends[0]]), lengths))
+                continue
             offsets = np.arange(lengths.max(initial=0))[None, :]
             inside = offsets < lengths[:, None]
             positions = np.where(inside, starts[:, None] + offsets, 0)

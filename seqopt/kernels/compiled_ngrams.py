@@ -115,7 +115,8 @@ def ngrams_of(strings: EncodedStrings, longest: int) -> Ngrams:
     here = _begun(placed, rows, ends, numbers)
     size, first = base, 1
     keys = [np.empty(0, dtype=np.int64)]
-    heads, lists = [np.zeros(2, dtype=np.int32)], []
+    heads = [np.zeros(2, dtype=np.int32)]
+    lists: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = []
     for length in range(1, longest + 1):
         if length > 1:
             here = _extended(placed, rows[:here], ends, numbers, symbols_of)
@@ -127,7 +128,7 @@ def ngrams_of(strings: EncodedStrings, longest: int) -> Ngrams:
         ending = np.zeros(size - first, dtype=np.int32)
         own, counts = np.empty((2, here), dtype=np.int32)
         held = _listed(rows[:here], numbers, first, ending, own, counts)
-        heads.append(ending + sum(len(before) for before, _ in lists))
+        heads.append(ending + heads[-1][-1:])
         lists.append((own[:held], counts[:held]))
     return Ngrams(
         symbols,
@@ -160,17 +161,18 @@ def _ranked(numbers: Any, symbols: Any, first: Any, base: Any, keys: Any) -> Any
         by_number[numbers[occurrence] - first + 1] += 1
     by_symbol = by_symbol.cumsum()
     by_number = by_number.cumsum()
-    order, sorted_order = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+    order, places = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
     for occurrence in range(count):
         symbol = symbols[occurrence]
         order[by_symbol[symbol]] = occurrence
         by_symbol[symbol] += 1
-    for occurrence in order:
-        number = numbers[occurrence] - first
-        sorted_order[by_number[number]] = occurrence
+    for place in range(count):
+        number = numbers[order[place]] - first
+        places[by_number[number]] = order[place]
         by_number[number] += 1
     size = 0
-    for occurrence in sorted_order:
+    for place in range(count):
+        occurrence = places[place]
         key = numbers[occurrence] * base + symbols[occurrence]
         if size == 0 or keys[size - 1] != key:
             keys[size] = key

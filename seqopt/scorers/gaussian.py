@@ -13,6 +13,7 @@ import torch
 from seqopt.acquisition import Acquisition, MonotoneAcquisition, PreparedAcquisition
 from seqopt.acquisition.sampling import largest_upper_confidence
 from seqopt.data import Item
+from seqopt.kernels.engines import PartSums
 from seqopt.models import (
     BlockwisePosterior,
     ConditionedProcess,
@@ -112,9 +113,11 @@ class GaussianScoring:
 
     def scorer(self, sample: Sequence[str]) -> GaussianScorer:
         """The acquisition function, prepared at the strings ``sample``, whose scores it knows from then on."""
-        posterior = self.process.at(sample)
+        parts = PartSums()
+        with parts.used():
+            posterior = self.process.at(sample)
         prepared = self.prepared(posterior)
-        scorer = GaussianScorer(self.process, prepared, self.surrogate, self.acquisition.name)
+        scorer = GaussianScorer(self.process, prepared, self.surrogate, self.acquisition.name, parts)
         scorer.score_at(sample, posterior)
         return scorer
 
@@ -169,6 +172,7 @@ class GaussianScorer:
         prepared: The acquisition function of this step.
         surrogate: What cannot be compared, and the units of predictions.
         name: What the acquisition function is called.
+        parts: Keeps what strings that differ little have in common.
     """
 
     def __init__(
@@ -177,12 +181,14 @@ class GaussianScorer:
         prepared: PreparedAcquisition,
         surrogate: StringSurrogate | PoolSurrogate,
         name: str,
+        parts: PartSums,
     ) -> None:
         self._process = GrowingProcess(process)
         self._prepared = prepared
         self._surrogate = surrogate
         self._name = name
         self._seen: dict[str, float] = {}
+        self._parts = parts
 
     def scores(self, keys: Sequence[str]) -> FloatArray:
         """Acquisition values; minus infinity for strings that the surrogate cannot take.
@@ -196,7 +202,8 @@ class GaussianScorer:
         if taken:
             process = self._process.current()
             # A search ranks thousands of strings by these; what it chooses is predicted in double precision.
-            self.score_at(taken, getattr(process, "roughly", process.at)(taken))
+            with self._parts.used():
+                self.score_at(taken, getattr(process, "roughly", process.at)(taken))
         return np.array([self._seen[key] for key in keys], dtype=np.float64)
 
     def score_at(self, keys: Sequence[str], posterior: Posterior) -> None:

@@ -328,3 +328,54 @@ def test_what_it_cannot_take_is_refused():
     gp = FullyBayesianGP(MotifKernel(), encoder=FeatureEncoder(MorganFingerprint()))
     with pytest.raises(InputError, match="strings of symbols"):
         gp.fit(["CCO", "CCC", "CCN"], [0.0, 1.0, 2.0], rng=RNG)
+
+
+def test_occurrences_of_a_shape_are_those_that_are_counted_one_by_one():
+    from seqopt.models.sampling import compiled_motif
+
+    rng = np.random.default_rng(5)
+    for base, shortest, longest in ((1, 0, 6), (2, 0, 9), (3, 7, 7), (9, 5, 30), (90, 20, 60)):
+        lengths = rng.integers(shortest, longest + 1, size=8)
+        digits = rng.integers(base, size=(8, longest + 1))
+        for places in ((0,), (0, 1), (0, 2), (0, 1, 3), (0, 1, 2, 5)):
+            found = compiled_motif.entries(digits, lengths, np.array(places), base)
+            expected: dict[int, dict[int, list[int]]] = {}
+            for string, length in enumerate(lengths.tolist()):
+                for start in range(length - places[-1]):
+                    code = 0
+                    for place in places:
+                        code = code * base + int(digits[string, start + place])
+                    expected.setdefault(code, {}).setdefault(string, []).append(start)
+            assert found.codes.tolist() == sorted(expected)
+            assert len(found.heads) == len(found.codes) + 1
+            for motif, code in enumerate(found.codes.tolist()):
+                own = slice(found.heads[motif], found.heads[motif + 1])
+                assert found.strings[own].tolist() == sorted(expected[code])
+                for string, overlapping, apart in zip(
+                    found.strings[own].tolist(), found.overlapping[own], found.apart[own], strict=True
+                ):
+                    starts = expected[code][string]
+                    free, count = 0, 0
+                    for start in starts:
+                        if start >= free:
+                            free, count = start + places[-1] + 1, count + 1
+                    assert (overlapping, apart) == (len(starts), count)
+
+
+def test_where_motifs_occur_is_looked_for_once_for_all_values(monkeypatch):
+    calls = []
+    encoded = ENCODER.encode(SHORT)
+    found = module._found
+    monkeypatch.setattr(module, "_remembered", module.once_per_strings(lambda *a: calls.append(1) or found(*a)))
+    kernel = MotifKernel(3, 4)
+    kernel.read_by(ENCODER.alphabet)
+    samples = []
+    for values in (VALUES, -VALUES, np.exp(VALUES)):
+        density = LogPosterior(kernel, encoded, values - values.mean(), np.zeros(9))
+        samples.append(MotifSampler().sample(density, np.random.default_rng(0)).predictive)
+    assert len(calls) == 7  # distances of one, two or three symbols within four
+    monkeypatch.setattr(module, "REMEMBERED", 0)
+    for values, before in zip((VALUES, -VALUES, np.exp(VALUES)), samples, strict=True):
+        density = LogPosterior(kernel, encoded, values - values.mean(), np.zeros(9))
+        assert np.array_equal(MotifSampler().sample(density, np.random.default_rng(0)).predictive, before)
+    assert len(calls) == 7

@@ -44,6 +44,7 @@ from seqopt.models.sampling import (
     effective_sample_size,
     split_r_hat,
 )
+from seqopt.models.sampling.grid import GAP_DECAYS
 from seqopt.models.string_gp import default_kernel
 
 STRINGS = ["GATTACAA", "GATTTACA", "TTACATGC", "CATCATCA", "AAAATAAA", "GGCGCGCC", "ATGCATGC", "CCATGGTA"]
@@ -398,6 +399,29 @@ def test_what_cannot_be_sampled_is_refused():
     density.targets = np.full(8, math.nan)
     with pytest.raises(ModelError, match="density is 0"):
         SliceSampler().sample(density, np.random.default_rng(0))
+
+
+def test_of_long_strings_the_most_probable_gap_decay_is_kept():
+    rng = np.random.default_rng(0)
+    values = np.array([-1.0, 0.3, 1.2, -0.5])
+
+    def sample(length, sampler=None, evidence=False):
+        encoded = Encoder().encode(["".join(rng.choice(list("ab"), length)) for _ in range(4)])
+        density = LogPosterior(SubsequenceKernel(2, partitions=10), encoded, values, np.zeros(4))
+        return density, (sampler or GridSampler()).sample(density, np.random.default_rng(0), evidence=evidence)
+
+    assert len(np.unique(sample(250)[1].values["gap_decay"])) == 8
+    density, found = sample(251, evidence=True)
+    chosen = GridSampler(priors={"gap_decay": np.exp(-0.5 * ((np.array(GAP_DECAYS) - 0.5) / 0.5) ** 2).tolist()})
+    every = chosen.sample(density, np.random.default_rng(0), evidence=True)
+    decays = every.values["gap_decay"]
+    mass = [every.weights[decays == decay].sum() for decay in GAP_DECAYS]
+    kept = decays == GAP_DECAYS[int(np.argmax(mass))]
+    for name, column in found.values.items():
+        assert np.array_equal(column, every.values[name][kept])
+    np.testing.assert_allclose(found.weights / found.weights.sum(), every.weights[kept] / every.weights[kept].sum())
+    # The evidence is that of all of them.
+    assert found.log_evidence == pytest.approx(every.log_evidence)
 
 
 def test_long_strings_have_every_second_gap_decay():

@@ -34,6 +34,8 @@ import torch
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
+from seqopt.kernels.engines.remembered import PartSums as PartSums
+from seqopt.kernels.engines.remembered import parts_in_use
 
 FloatArray = npt.NDArray[np.floating]
 Sums = tuple[FloatArray, FloatArray | None]
@@ -72,6 +74,9 @@ GPU_SPEED = 75.0
 GPU_PAIRS = 40.0
 """How many pairs a core does while a GPU does one: few pairs of long strings leave it idle, and a lane of it
 is slow. In double precision an H100 takes as long for 136 pairs as a core for 22 to 57 (docs/performance.md)."""
+
+FEW = 16
+"""New parts of strings up to which the engine for them is not chosen by estimated costs."""
 
 MULTIPLICATIONS_PER_CELL = 1.7
 """Multiplications of features that take as long as a cell of the dynamic program, at one order."""
@@ -162,10 +167,30 @@ def order_sums(
     decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
-        return _chosen(engine, part, other, order, derivative, count).order_sums(
+        sums = _chosen(engine, part, other, order, derivative, count).order_sums(
             part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
+        if note is not None and other is not None:
+            note(other, sums[0])
+        return sums
 
+    note: Callable[[EncodedStrings, FloatArray], None] | None = None
+    kept = None if b is None or partitions == 1 or derivative else parts_in_use()
+    shape = len(matrix), len(a)
+    if kept is not None and b is not None and kept.has_room(len(b), partitions, shape, np.dtype(np.float32)):
+        others, parts, own = _parts(a, partitions), _parts(b, partitions), (decay, matrix.tobytes(), engine)
+        if number == np.float32:
+
+            def of_new(part: EncodedStrings, place: int) -> FloatArray:
+                # For a few strings choosing takes longer than computing.
+                few = engine == "auto" and len(part) <= FEW and _why_not(ENGINES["pairs"]) is None
+                return _chosen("pairs" if few else engine, others[place], part, order, derivative, workers).order_sums(
+                    others[place], part, decay, matrix, derivative=derivative, dtype=number, threads=workers
+                )[0]
+
+            sums = kept.pairs(own, a, b, parts, shape, of_new)
+            return _squeezed(sums, weights), None
+        note = kept.noting(own, a, b, parts, shape)
     return _added(of_part, a, b, partitions, weights, workers)
 
 
@@ -244,6 +269,13 @@ def paired_order_sums(
             part, partner, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
 
+    kept = None if b is not a or partitions == 1 or derivative else parts_in_use()
+    if kept is not None and kept.has_room(len(a), partitions, (len(matrix),), number):
+        own = decay, matrix.tobytes(), engine
+        sums = kept.selves(
+            own, a, _parts(a, partitions), (len(matrix),), number, lambda part: of_part(part, None, workers)[0]
+        )
+        return _squeezed(sums, weights), None
     return _added(of_part, a, None if b is a else b, partitions, weights, workers)
 
 

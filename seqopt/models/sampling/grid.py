@@ -41,6 +41,10 @@ LONG = 600
 """Symbols of a string on average, or letters for a kernel on these, beyond which that grid has every second gap decay:
 each costs a dynamic program."""
 
+ONE_DECAY = 250
+"""Symbols, or letters, beyond which of all gap decays only the most probable one is kept: each that is among the draws
+costs a dynamic program for every string that a search looks at."""
+
 QUANTILES = 7
 """Values of each parameter of a kernel that has no grid of its own, nor is given one."""
 
@@ -49,7 +53,7 @@ LARGEST = 1_000
 
 
 class GridSampler(Configurable):
-    r"""All points of a grid, weighted by their posterior probabilities.
+    r"""Points of a grid, weighted by their posterior probabilities.
 
     Each point of the grid of the kernel's parameters costs a Gram matrix and one eigendecomposition K = U diag(e) U^T;
     all output scales a and noise variances s2 follow from it,
@@ -62,9 +66,10 @@ class GridSampler(Configurable):
     is for the exact ones, and log p of the limits given these is added (`seqopt.models.sampling.censored`).
 
     For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given; for strings
-    of more than 600 symbols on average it has every second gap decay, if ``priors`` has none of them. Each gap decay
-    costs one dynamic program over the strings (two for the pairs and for themselves). The priors of both decays are
-    then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
+    of more than 600 symbols on average it has every second gap decay, and of more than 250 only points of the most
+    probable gap decay are returned, unless ``priors`` has some. Each gap decay costs one dynamic program over the
+    strings (two for the pairs and for themselves), and again for those that are predicted. The priors of both decays
+    are then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
     kernel without parameters needs no grid.
 
     Args:
@@ -121,14 +126,18 @@ class GridSampler(Configurable):
         *,
         evidence: bool = False,
     ) -> ParameterSample:
-        """All points of the grid; see `Sampler.sample`. Nothing is random, and ``starts`` are not needed."""
+        """Points of the grid, weighted; see `Sampler.sample`. Nothing is random, and ``starts`` are not needed."""
         grids, prior = self.prior(density)
         table = self.log_likelihoods(density, grids, prior) + prior
-        weights = np.exp(table - table.max()).ravel()
         axes = np.meshgrid(*(np.array(grid) for grid in grids.values()), indexing="ij")
+        kept = np.ones(table.shape, dtype=np.bool_)
+        if self._has_own_decays(density) and _length(density) > ONE_DECAY:
+            place = list(grids).index("gap_decay")
+            by_decay = special.logsumexp(table, axis=tuple(axis for axis in range(table.ndim) if axis != place))
+            kept = axes[place] == grids["gap_decay"][int(np.argmax(by_decay))]
         return ParameterSample(
-            {name: axis.ravel() for name, axis in zip(grids, axes, strict=True)},
-            weights,
+            {name: axis[kept] for name, axis in zip(grids, axes, strict=True)},
+            np.exp(table[kept] - table.max()),
             float(special.logsumexp(table) - special.logsumexp(prior)) if evidence else float("nan"),
             evaluations=table.size,
             grams=int(np.prod(table.shape[:-2], dtype=int)),
@@ -153,14 +162,13 @@ class GridSampler(Configurable):
                 )
         return {**own, OUTPUTSCALE: self.outputscales, NOISE_VARIANCE: self.noise_variances}
 
+    def _has_own_decays(self, density: LogPosterior) -> bool:
+        """Whether the grid is that of a sub-sequence kernel, and nobody chose other gap decays or probabilities."""
+        return self.kernel is None and _has_decays(density) and "gap_decay" not in (self.priors or {})
+
     def _decays(self, density: LogPosterior) -> dict[str, tuple[float, ...]]:
-        strings = density.encoded
-        if isinstance(strings, EncodedStrings) and isinstance(density.kernel, OfLetters):
-            strings = density.kernel.spelt(strings)
-        lengths = strings.lengths if isinstance(strings, EncodedStrings) else np.empty(0)
-        if not len(lengths) or float(lengths.mean()) <= LONG or "gap_decay" in (self.priors or {}):
-            return DECAYS
-        return DECAYS | {"gap_decay": GAP_DECAYS[1::2]}
+        coarse = self._has_own_decays(density) and _length(density) > LONG
+        return DECAYS | {"gap_decay": GAP_DECAYS[1::2]} if coarse else DECAYS
 
     def probabilities(
         self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None
@@ -262,6 +270,16 @@ def _quantiles(density: LogPosterior) -> dict[str, tuple[float, ...]]:
     middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
     own = density.coordinates[:-2]
     return {found.name: tuple(found.value(found.quantiles(middles)).tolist()) for found in own}
+
+
+def _length(density: LogPosterior) -> float:
+    """Symbols of a string on average, or letters for a kernel on these."""
+    strings = density.encoded
+    if isinstance(strings, EncodedStrings) and isinstance(density.kernel, OfLetters):
+        strings = density.kernel.spelt(strings)
+    if not isinstance(strings, EncodedStrings) or not len(strings):
+        return 0.0
+    return float(strings.lengths.mean())
 
 
 def _has_decays(density: LogPosterior) -> bool:

@@ -101,9 +101,7 @@ class KernelParameters:
         [('lengthscale', True)]
     """
 
-    def __init__(
-        self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None, *, copied: bool = True
-    ) -> None:
+    def __init__(self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None, *, copied: bool = True) -> None:
         if kernel.batch_shape:
             raise InputError(f"the kernel has the batch shape {tuple(kernel.batch_shape)}; expected none")
         if isinstance(kernel, gpytorch.kernels.ScaleKernel):

@@ -1,0 +1,273 @@
+"""Sums of parts of strings that are met again: what a search looks at differs in few places from what it has seen.
+
+A genetic search compares children with the strings that were measured, a hundred times a hundred of them. Where strings
+are cut into parts (`seqopt.kernels.engines.order_sums`), a child of two parents has one part at most that neither has,
+and a mutant one or, where lengths change, several. So the sums of each part with the parts of the strings that were
+measured are kept, and only those of parts that are new are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from seqopt.encoding import EncodedStrings
+
+FloatArray = npt.NDArray[np.floating]
+Indices = npt.NDArray[np.intp]
+
+BUDGET = 1 << 27
+"""Bytes of sums beyond which all are dropped (128 MiB); see `PartSums`."""
+
+MOST_OTHERS = 4
+"""Lists of strings with which parts have been compared of which sums are kept: those met last. When a search has chosen
+a string, all are compared with one more."""
+
+_used: ContextVar[PartSums | None] = ContextVar("_used", default=None)
+
+
+class PartSums:
+    """Sums of parts of strings with the same parts of some others, as long as a search needs them.
+
+    Sums of pairs are kept in single precision, and used only where that was asked for; sums of strings with themselves
+    in double precision. They are those that would be computed but for the last digits of single precision, since an
+    engine may share work between the strings that it is given together.
+
+    Args:
+        budget: Bytes. When more are held everything is dropped, to begin anew; what would need more than half of it at
+            a time is not kept. While arrays grow, twice as much can be held.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> from seqopt.kernels.engines import PartSums, order_sums
+        >>> known, new = (Encoder().encode(strings) for strings in (["ABCD", "AACD"], ["ABCC", "ABCD"]))
+        >>> parts = PartSums()
+        >>> with parts.used():
+        ...     sums, _ = order_sums(known, new, 0.5, 2, dtype=np.float32, partitions=2)
+        >>> parts.held  # AB, CC and CD, each with two strings, at two orders, in four bytes
+        48
+    """
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self.budget = budget
+        self._names: dict[int, _Names] = {}
+        # Of each list of others (0 for strings with themselves), by what else sums depend on.
+        self._stores: dict[int, dict[tuple[object, ...], _Store]] = {}
+        # Sums belong to strings by their identity, which must not pass to others.
+        self._others: dict[int, EncodedStrings] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of the sums, with the room for more."""
+        return sum(store.values.nbytes for stores in self._stores.values() for store in stores.values())
+
+    def has_room(self, strings: int, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether sums of one shape for all parts of so many strings are kept."""
+        return 2 * strings * partitions * math.prod(shape) * dtype.itemsize <= self.budget
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Within this context, `order_sums` and `self_order_sums` of this thread use and fill it."""
+        token = _used.set(self)
+        try:
+            yield
+        finally:
+            _used.reset(token)
+
+    def pairs(
+        self,
+        key: tuple[object, ...],
+        others: EncodedStrings,
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        shape: tuple[int, ...],
+        compute: Callable[[EncodedStrings, int], FloatArray],
+    ) -> FloatArray:
+        """Sums of N strings with others, each part with the same part of these, in single precision.
+
+        Args:
+            key: What sums depend on besides the strings.
+            others: The others.
+            strings: The strings.
+            parts: Their parts.
+            shape: Of the sums of one string: so many sums, others.
+            compute: Sums of some parts, and which of the parts these are: ``shape x parts``.
+
+        Returns:
+            ``shape x N``.
+        """
+        numbers, store = self._of_pairs(key, others, strings, parts, shape)
+        missing, where = store.missing(numbers)
+        for number, part in enumerate(parts):
+            mine = where // len(strings) == number
+            if mine.any():
+                store.put(missing[mine], compute(part.take(where[mine] % len(strings)), number))
+        return store.added(numbers)
+
+    def selves(
+        self,
+        key: tuple[object, ...],
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        compute: Callable[[EncodedStrings], FloatArray],
+    ) -> FloatArray:
+        """Sums of N strings with themselves, part by part.
+
+        Args:
+            key: What sums depend on besides the strings.
+            strings: The strings.
+            parts: Their parts.
+            shape: Of the sums of one string: so many sums.
+            dtype: Of the sums.
+            compute: Sums of some parts, whichever they are: ``shape x parts``.
+
+        Returns:
+            ``shape x N``.
+        """
+        numbers, store = self._numbered(0, key, strings, parts, shape, dtype)
+        missing, where = store.missing(numbers)
+        if len(missing):
+            width = max(part.width for part in parts)
+            part_of, string = np.divmod(where, len(strings))
+            tokens = np.zeros((len(missing), width), dtype=strings.tokens.dtype)
+            lengths = np.empty(len(missing), dtype=np.int32)
+            for number, part in enumerate(parts):
+                mine = part_of == number
+                tokens[mine, : part.width] = part.tokens[string[mine]]
+                lengths[mine] = part.lengths[string[mine]]
+            store.put(missing, compute(EncodedStrings(tokens, lengths)))
+        return store.added(numbers)
+
+    def noting(
+        self,
+        key: tuple[object, ...],
+        others: EncodedStrings,
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        shape: tuple[int, ...],
+    ) -> Callable[[EncodedStrings, FloatArray], None]:
+        """What takes note, for `pairs` with the same arguments, of sums that are computed anyway: of one of the parts,
+        ``shape x N``, in any precision.
+        """
+        numbers, store = self._of_pairs(key, others, strings, parts, shape)
+        place_of = {id(part): place for place, part in enumerate(parts)}
+
+        def note(part: EncodedStrings, sums: FloatArray) -> None:
+            store.put(numbers[place_of[id(part)]], sums)
+
+        return note
+
+    def _of_pairs(
+        self,
+        key: tuple[object, ...],
+        others: EncodedStrings,
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        shape: tuple[int, ...],
+    ) -> tuple[Indices, _Store]:
+        self._others[id(others)] = self._others.pop(id(others), others)
+        while len(self._others) > MOST_OTHERS:
+            oldest = next(iter(self._others))
+            del self._others[oldest]
+            self._stores.pop(oldest, None)
+        return self._numbered(id(others), key, strings, parts, shape, np.dtype(np.float32))
+
+    def _numbered(
+        self,
+        of: int,
+        key: tuple[object, ...],
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> tuple[Indices, _Store]:
+        """Of each part of each string its number, parts x strings, and the sums of all numbers."""
+        if self.held > self.budget:
+            self._names, self._stores = {}, {}
+        names = self._names.setdefault(len(parts), _Names(len(parts)))
+        numbers = names.of(strings, parts)
+        store = self._stores.setdefault(of, {}).setdefault((*key, len(parts), dtype), _Store(shape, dtype))
+        store.grow(names.count)
+        return numbers, store
+
+
+def parts_in_use() -> PartSums | None:
+    """What keeps sums of parts in this context, if anything does."""
+    return _used.get()
+
+
+class _Names:
+    """Numbers of distinct parts of strings that are cut into so many."""
+
+    def __init__(self, partitions: int) -> None:
+        self.count = 0
+        self._numbers: list[dict[bytes, int]] = [{} for _ in range(partitions)]
+        self._last: tuple[EncodedStrings, Indices] | None = None
+
+    def of(self, strings: EncodedStrings, parts: Sequence[EncodedStrings]) -> Indices:
+        """Of each part of each string its number, parts x strings."""
+        if self._last is not None and self._last[0] is strings:
+            return self._last[1]
+        found = np.empty((len(parts), len(strings)), dtype=np.intp)
+        for own, part, known in zip(found, parts, self._numbers, strict=True):
+            # In one type, since an alphabet that grows changes it.
+            tokens = np.ascontiguousarray(part.tokens, dtype=np.uint16)
+            symbols, width = tokens.tobytes(), tokens.shape[1] * tokens.itemsize
+            ends = np.arange(len(part)) * width + part.lengths.astype(np.int64) * tokens.itemsize
+            starts = range(0, len(part) * width, width) if width else [0] * len(part)
+            names = [symbols[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+            own[:] = [known.get(name, -1) for name in names]
+            for string in np.flatnonzero(own < 0).tolist():
+                number = known.setdefault(names[string], self.count)
+                self.count += number == self.count
+                own[string] = number
+        self._last = strings, found
+        return found
+
+
+@dataclass
+class _Store:
+    """Sums of numbered parts, each of a shape."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    values: FloatArray = field(init=False)
+    known: npt.NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = np.empty((0, *self.shape), dtype=self.dtype)
+        self.known = np.zeros(0, dtype=np.bool_)
+
+    def grow(self, count: int) -> None:
+        """Make room for so many parts."""
+        if count > len(self.known):
+            more = max(count, 2 * len(self.known)) - len(self.known)
+            self.values = np.concatenate([self.values, np.empty((more, *self.shape), dtype=self.dtype)])
+            self.known = np.concatenate([self.known, np.zeros(more, dtype=np.bool_)])
+
+    def missing(self, numbers: Indices) -> tuple[Indices, Indices]:
+        """Which of some numbers have no sums yet, and where each of these stands first."""
+        flat = numbers.reshape(-1)
+        where = np.flatnonzero(~self.known[flat])
+        found, first = np.unique(flat[where], return_index=True)
+        return found, where[first]
+
+    def put(self, numbers: Indices, sums: FloatArray) -> None:
+        """Keep sums, ``shape x numbers``."""
+        self.values[numbers] = np.moveaxis(sums, -1, 0)
+        self.known[numbers] = True
+
+    def added(self, numbers: Indices) -> FloatArray:
+        """Of each string, a column of numbers, the sums of its parts, ``shape x strings``."""
+        total = np.zeros((numbers.shape[1], *self.shape), dtype=self.dtype)
+        for own in numbers:
+            total += self.values[own]
+        return np.ascontiguousarray(np.moveaxis(total, 0, -1))

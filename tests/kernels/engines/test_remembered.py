@@ -1,0 +1,182 @@
+"""Sums of parts that are kept, against those computed anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seqopt import Optimizer, StringSpace
+from seqopt.encoding import Alphabet, EncodedStrings, Encoder
+from seqopt.kernels import SubsequenceKernel, engines
+from seqopt.kernels.engines import PartSums, order_sums, remembered, self_order_sums
+from seqopt.models import StringGP
+
+ENCODER = Encoder(alphabet=Alphabet("ABCD"))
+WEIGHTS = np.array([[1.0, 0.5, 0.25], [0.2, 2.0, 0.0]])
+
+
+def drawn(rng: np.random.Generator, count: int, shortest: int = 12, longest: int = 20) -> list[str]:
+    return ["".join(rng.choice(list("ABCD"), rng.integers(shortest, longest + 1))) for _ in range(count)]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many parts each call of an engine from now on is given."""
+    calls: list[int] = []
+    chosen = engines._chosen
+
+    def counting(name: str, a: EncodedStrings, b: EncodedStrings | None, *arguments: object, **options: object):
+        calls.append(len(a if b is None else b))
+        return chosen(name, a, b, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engines, "_chosen", counting)
+    return calls
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("partitions", [2, 5])
+def test_generations_have_the_sums_that_are_computed_anew(partitions: int, threads: int) -> None:
+    rng = np.random.default_rng(partitions)
+    known, children = ENCODER.encode(drawn(rng, 9)), drawn(rng, 12)
+    parts = PartSums()
+    options = {"weights": WEIGHTS, "partitions": partitions, "threads": threads}
+    for _ in range(4):
+        encoded = ENCODER.encode(children)
+        with parts.used():
+            double, _ = order_sums(known, encoded, 0.6, 3, **options)
+            single, _ = order_sums(known, encoded, 0.6, 3, dtype=np.float32, **options)
+            other, _ = order_sums(known, encoded, 0.3, 3, dtype=np.float32, **options)
+            vector, _ = order_sums(known, encoded, 0.6, 3, dtype=np.float32, **options | {"weights": WEIGHTS[1]})
+            own, _ = self_order_sums(encoded, 0.6, 3, **options)
+        expected, _ = order_sums(known, encoded, 0.6, 3, **options)
+        assert np.array_equal(double, expected)
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, rtol=1e-5)
+        np.testing.assert_allclose(vector, expected[1], rtol=1e-5)
+        np.testing.assert_allclose(other, order_sums(known, encoded, 0.3, 3, **options)[0], rtol=1e-5)
+        np.testing.assert_allclose(own, self_order_sums(encoded, 0.6, 3, **options)[0], rtol=1e-12)
+        # Children of two, which have parts of both, and some that are there twice.
+        children = [one[: len(one) // 2] + children[index - 1][len(one) // 2 :] for index, one in enumerate(children)]
+        children = [one for one in children if len(one) >= partitions] + children[:2]
+
+
+def test_only_new_parts_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = ENCODER.encode(["AABBCCDD", "ABCDABCD"])
+    parts = PartSums()
+    calls = counted(monkeypatch)
+    options = {"partitions": 2, "dtype": np.float32, "weights": np.ones(2)}
+    with parts.used():
+        order_sums(known, ENCODER.encode(["AAAABBBB", "AAAACCCC", "BBBBAAAA"]), 0.5, 2, **options)
+        assert calls == [2, 3]
+        calls.clear()
+        # The same parts at other ends are compared with other parts; those of another list with others, too.
+        order_sums(known, ENCODER.encode(["BBBBCCCC", "CCCCAAAA"]), 0.5, 2, **options)
+        assert calls == [1]
+        calls.clear()
+        order_sums(ENCODER.encode(["AABBCCDD", "ABCDABCD"]), ENCODER.encode(["BBBBCCCC"]), 0.5, 2, **options)
+        order_sums(known, ENCODER.encode(["BBBBCCCC"]), 0.5, 2, **options | {"weights": np.array([1.0, 2.0])})
+        order_sums(known, ENCODER.encode(["BBBBCCCC"]), 0.4, 2, **options)
+        assert calls == [1] * 6
+        calls.clear()
+        # The parts of all strings with themselves are one call, whichever parts they are.
+        self_order_sums(ENCODER.encode(["AAAABBBB", "BBBBAAAA"]), 0.5, 2, partitions=2)
+        self_order_sums(ENCODER.encode(["BBBBBBBB"]), 0.5, 2, partitions=2)
+        assert calls == [4]
+    calls.clear()
+    order_sums(known, ENCODER.encode(["BBBBCCCC"]), 0.5, 2, **options)
+    assert calls == [1, 1]
+    assert remembered.parts_in_use() is None
+
+
+def test_what_was_computed_in_double_precision_is_not_computed_in_single(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, new = ENCODER.encode(["AABBCCDD", "ABCDABCD"]), ENCODER.encode(["AAAABBBB", "AAAACCCC"])
+    parts = PartSums()
+    calls = counted(monkeypatch)
+    with parts.used():
+        double, _ = order_sums(known, new, 0.5, 2, partitions=2)
+        calls.clear()
+        single, _ = order_sums(known, new, 0.5, 2, partitions=2, dtype=np.float32)
+        assert not calls
+        # Rounded numbers are of no use where double precision is asked for, nor where there are to be derivatives.
+        again, slopes = order_sums(known, new, 0.5, 2, partitions=2, derivative=True)
+    assert calls == [2, 2]
+    np.testing.assert_allclose(single, double, rtol=1e-6)
+    assert np.array_equal(double, again)
+    assert slopes is not None
+
+
+def test_an_alphabet_that_grows_changes_no_names() -> None:
+    # Two symbols in one byte each are the bytes of one symbol in two.
+    encoder = Encoder()
+    first = encoder.encode(["".join(map(chr, range(97, 97 + 2))) * 2])
+    wide = Encoder(alphabet=Alphabet([chr(0x4E00 + place) for place in range(600)]))
+    tokens = np.array([[1 + 256 * 2, 1 + 256 * 2]], dtype=np.uint16)
+    second = EncodedStrings(tokens, np.array([2], dtype=np.int32))
+    known = wide.encode([chr(0x4E00) * 4])
+    parts = PartSums()
+    with parts.used():
+        for strings in (first, second):
+            sums, _ = order_sums(known, strings, 0.5, 2, partitions=2, dtype=np.float32)
+            own, _ = self_order_sums(strings, 0.5, 2, partitions=2)
+            np.testing.assert_allclose(sums, order_sums(known, strings, 0.5, 2, partitions=2)[0], rtol=1e-6)
+            expected = EncodedStrings(strings.tokens.copy(), strings.lengths.copy())
+            np.testing.assert_allclose(own, order_sums(expected, None, 0.5, 2, partitions=2)[0][:, 0], rtol=1e-12)
+
+
+def test_memory_is_bounded() -> None:
+    rng = np.random.default_rng(1)
+    known = ENCODER.encode(drawn(rng, 10))
+    options = {"partitions": 4, "dtype": np.float32}
+    parts = PartSums(budget=20_000)
+    with parts.used():
+        for _ in range(20):
+            new = ENCODER.encode(drawn(rng, 12))
+            sums, _ = order_sums(known, new, 0.5, 3, **options)
+            np.testing.assert_allclose(sums, order_sums(known, new, 0.5, 3, partitions=4)[0], rtol=1e-5)
+            assert parts.held <= 2 * 20_000
+        before = parts.held
+        assert before
+        order_sums(known, ENCODER.encode(drawn(rng, 30)), 0.5, 3, **options)  # 14,400 bytes: more than half
+        assert parts.held == before
+
+
+def test_sums_with_lists_that_are_gone_are_dropped() -> None:
+    rng = np.random.default_rng(2)
+    new = ENCODER.encode(drawn(rng, 5))
+    parts = PartSums()
+    with parts.used():
+        for _ in range(3 * remembered.MOST_OTHERS):
+            known = ENCODER.encode(drawn(rng, 6))
+            sums, _ = order_sums(known, new, 0.5, 2, partitions=2, dtype=np.float32)
+            np.testing.assert_allclose(sums, order_sums(known, new, 0.5, 2, partitions=2)[0], rtol=1e-5)
+    assert parts.held == remembered.MOST_OTHERS * 10 * 2 * 6 * 4
+
+
+def test_no_strings_and_empty_parts() -> None:
+    known = ENCODER.encode(["ABCD", "AB"])
+    parts = PartSums()
+    with parts.used():
+        assert order_sums(known, ENCODER.encode([]), 0.5, 2, partitions=2, dtype=np.float32)[0].shape == (2, 2, 0)
+        assert self_order_sums(ENCODER.encode([]), 0.5, 2, partitions=2)[0].shape == (2, 0)
+
+
+def test_a_search_uses_them_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> tuple[list[str], list[float]]:
+        space = StringSpace("ABCD", 24)
+        strings = space.sample(12, np.random.default_rng(0))
+        optimizer = Optimizer(space, surrogate=StringGP(SubsequenceKernel(3, partitions=4)), initial=12, seed=1)
+        optimizer.tell(strings, [float(string[:12].count("A")) for string in strings])
+        found = optimizer.ask(2)
+        return found, [string[:12].count("A") for string in found]
+
+    used: list[int] = []
+    pairs = PartSums.pairs
+
+    def counting(self: PartSums, *arguments: object) -> object:
+        used.append(1)
+        return pairs(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PartSums, "pairs", counting)
+    with_parts = asked()
+    assert len(used) > 10
+    monkeypatch.setattr(PartSums, "has_room", lambda *_: False)
+    assert asked() == with_parts
