@@ -1,10 +1,11 @@
 """Seconds and peak memory of one asked string, with known values on a space of strings.
 
-Strings have 30 letters out of 20, or ``--length`` many; values are counts of a pattern with gaps, with noise. Each
-measurement is a process of its own, which tells 300 values, or ``--known`` many, and asks for one string: the model is
+Strings have 30 letters out of 20, or ``--length`` many; values are counts of a pattern with gaps, with noise, or with
+``--half`` depend on the first half of a string alone, which the sub-sequence kernel learns: it is then among the draws
+that score what a search looks at, which takes longer. Each measurement is a process of its own, which tells 300 values, or ``--known`` many, and asks for one string: the model is
 fitted, and the default inner search finds the largest acquisition value. With ``--asks`` several are asked for, one
 after the other, and times are means: a model draws its parameters anew for the first, and later only at times. With
-``--protein`` the letters are amino acids, which the default compares as such. With ``--against`` another checkout of
+``--protein`` the letters are amino acids, which the default compares as such, and with ``--dna`` there are four. With ``--against`` another checkout of
 the package takes turns with this one, round by round, so that both meet the same load of the machine. The file runs by
 itself with either of them, and uses public names only.
 """
@@ -29,8 +30,18 @@ LETTERS, LENGTH, KNOWN = "ACDEFGHIKLMNPQRSTVWY", 30, 300
 MEASURES = {"seconds": "s", "processor": "s of the processor", "memory": "MB more at the peak"}
 
 
-def values_of(strings: Sequence[str], noise: Any) -> list[float]:
-    """How often an A is followed by a C within three letters, with noise of standard deviation 0.3."""
+KINDS = {"text": LETTERS, "protein": LETTERS, "dna": "ACGT"}
+"""The letters of each kind of string."""
+
+
+def values_of(strings: Sequence[str], noise: Any, half: bool = False) -> list[float]:
+    """How often an A is followed by a C within three letters, with noise of standard deviation 0.3; or, of the
+    ``half`` that comes first, ten times the share of the As less that of the Cs in the string, with noise of 0.1.
+    """
+    if half:
+        firsts = [string[: len(string) // 2] for string in strings]
+        shares = [10.0 * (own.count("A") - own.count("C")) / len(s) for own, s in zip(firsts, strings, strict=True)]
+        return [share + 0.1 * float(draw) for share, draw in zip(shares, noise, strict=True)]
     counts = [
         sum(letter == "A" and "C" in string[entry + 1 : entry + 4] for entry, letter in enumerate(string))
         for string in strings
@@ -39,7 +50,13 @@ def values_of(strings: Sequence[str], noise: Any) -> list[float]:
 
 
 def measure(
-    surrogate: str, known: int, seed: int, length: int = LENGTH, asks: int = 1, protein: bool = False
+    surrogate: str,
+    known: int,
+    seed: int,
+    length: int = LENGTH,
+    asks: int = 1,
+    kind: str = "text",
+    half: bool = False,
 ) -> dict[str, float]:
     """An asked string in this process: wall-clock and processor seconds, and by how many MB the peak memory rose.
 
@@ -49,7 +66,8 @@ def measure(
         seed: Of the strings, their values and the search.
         length: Letters of a string.
         asks: Strings that are asked for in a row, and told; seconds are means.
-        protein: Whether letters are amino acids.
+        kind: One of `KINDS`.
+        half: Which values strings have, see `values_of`.
     """
     import resource
 
@@ -59,16 +77,16 @@ def measure(
     from seqopt.spaces import StringSpace
 
     def asked(n: int, seed: int, asks: int) -> dict[str, float]:
-        space = StringSpace(LETTERS, length, kind="protein" if protein else "text")
+        space = StringSpace(KINDS[kind], length, kind=kind)
         rng = np.random.default_rng(seed)
         strings = space.sample(n, rng)
         optimizer = Optimizer(space, surrogate=surrogate, initial=n, seed=seed)
-        optimizer.tell(strings, values_of(strings, rng.standard_normal(n)))
+        optimizer.tell(strings, values_of(strings, rng.standard_normal(n), half))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started, processor = time.perf_counter(), time.process_time()
         for _ in range(asks):
             found = optimizer.ask(1)
-            optimizer.tell(found, values_of(found, rng.standard_normal(1)))
+            optimizer.tell(found, values_of(found, rng.standard_normal(1), half))
         return {
             "seconds": (time.perf_counter() - started) / asks,
             "processor": (time.process_time() - processor) / asks,
@@ -90,7 +108,7 @@ def _in_process(checkout: str | None, surrogate: str, seed: int, options: argpar
         "--child",
         surrogate,
         *(str(word) for pair in numbers.items() for word in pair),
-        *(["--protein"] if options.protein else []),
+        *(f"--{name}" for name in ("protein", "dna", "half") if getattr(options, name)),
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -128,15 +146,21 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--known", type=int, default=KNOWN, help=f"values that are known (default {KNOWN})")
     parser.add_argument("--length", type=int, default=LENGTH, help=f"letters of a string (default {LENGTH})")
     parser.add_argument("--asks", type=int, default=1, help="strings asked for, one after the other (default 1)")
-    parser.add_argument("--protein", action="store_true", help="letters are amino acids")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--protein", action="store_true", help="letters are amino acids")
+    kinds.add_argument("--dna", action="store_true", help="there are four letters, those of DNA")
+    parser.add_argument("--half", action="store_true", help="values depend on the first half of a string alone")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default 3)")
     parser.add_argument("--seed", type=int, default=0, help="of the first round (default 0)")
     parser.add_argument("--out", type=Path, help="write the raw measurements here, as JSON")
     parser.add_argument("--child", choices=SURROGATES, help=argparse.SUPPRESS)
     options = parser.parse_args(list(argv))
     if options.child is not None:
-        known, seed, length = options.known, options.seed, options.length
-        print(json.dumps(measure(options.child, known, seed, length, options.asks, options.protein)))
+        kind = "protein" if options.protein else "dna" if options.dna else "text"
+        found = measure(
+            options.child, options.known, options.seed, options.length, options.asks, kind, half=options.half
+        )
+        print(json.dumps(found))
         return
     import seqopt
 

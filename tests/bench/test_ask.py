@@ -9,6 +9,11 @@ def test_values_are_counts_of_the_pattern_with_noise() -> None:
     assert values_of(["AXXC", "AXXXC", "ACAC", "AAC", "CA"], [0, 0, 0, 0, 1.0]) == [1.0, 0.0, 2.0, 2.0, 0.3]
 
 
+def test_values_of_halves_depend_on_the_first_half_alone() -> None:
+    strings = ["AACGAAAA", "CCGTAAAA", "ACGTCCCC"]
+    assert values_of(strings, [0, 1.0, 0], half=True) == [1.25, -2.4, 0.0]
+
+
 def test_the_table_has_ratios_of_medians() -> None:
     runs = [
         {"surrogate": "ssk", "version": version, "seconds": seconds, "processor": 1.0, "memory": 10.0}
