@@ -44,7 +44,7 @@ from seqopt.models.sampling import (
     effective_sample_size,
     split_r_hat,
 )
-from seqopt.models.sampling.grid import GAP_DECAYS
+from seqopt.models.sampling.grid import GAP_DECAYS, MATCH_DECAYS
 from seqopt.models.string_gp import default_kernel
 
 STRINGS = ["GATTACAA", "GATTTACA", "TTACATGC", "CATCATCA", "AAAATAAA", "GGCGCGCC", "ATGCATGC", "CCATGGTA"]
@@ -412,11 +412,16 @@ def test_of_long_strings_the_most_probable_gap_decay_is_kept():
 
     assert len(np.unique(sample(250)[1].values["gap_decay"])) == 8
     density, found = sample(251, evidence=True)
-    chosen = GridSampler(priors={"gap_decay": np.exp(-0.5 * ((np.array(GAP_DECAYS) - 0.5) / 0.5) ** 2).tolist()})
+    grid = np.array(GAP_DECAYS[1::2])
+    prior = np.exp(-0.5 * ((grid - 0.5) / 0.5) ** 2).tolist()
+    kernel = {"gap_decay": grid.tolist(), "match_decay": list(MATCH_DECAYS)}
+    match_prior = np.exp(-0.5 * ((np.array(MATCH_DECAYS) - 0.5) / 0.5) ** 2).tolist()
+    chosen = GridSampler(kernel, priors={"gap_decay": prior, "match_decay": match_prior})
     every = chosen.sample(density, np.random.default_rng(0), evidence=True)
     decays = every.values["gap_decay"]
-    mass = [every.weights[decays == decay].sum() for decay in GAP_DECAYS]
-    kept = decays == GAP_DECAYS[int(np.argmax(mass))]
+    mass = [every.weights[decays == decay].sum() for decay in grid]
+    kept = decays == grid[int(np.argmax(mass))]
+    assert 0 < kept.sum() < len(kept)
     for name, column in found.values.items():
         assert np.array_equal(column, every.values[name][kept])
     np.testing.assert_allclose(found.weights / found.weights.sum(), every.weights[kept] / every.weights[kept].sum())
@@ -432,11 +437,11 @@ def test_long_strings_have_every_second_gap_decay():
         density = LogPosterior(SubsequenceKernel(2, partitions=20), encoded, np.array([-1.0, 0.0, 1.0]), np.zeros(3))
         return (sampler or GridSampler()).grids(density)["gap_decay"]
 
-    assert grid(600) == (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
-    assert grid(601) == (0.04, 0.2, 0.55, 1.0)
-    assert len(grid(601, GridSampler(priors={"gap_decay": [1.0] * 8}))) == 8
+    assert grid(250) == (0.01, 0.04, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
+    assert grid(251) == (0.04, 0.2, 0.55, 1.0)
+    assert len(grid(251, GridSampler(priors={"gap_decay": [1.0] * 8}))) == 8
     encoder, kernel = Encoder(CodonTokenizer()), LetterSubsequenceKernel(2)
     bind_symbols(kernel, encoder)
-    for codons, count in ((200, 8), (201, 4)):
+    for codons, count in ((83, 8), (84, 4)):
         genes = encoder.encode(["GCT" * codons, "GCA" * codons])
         assert len(GridSampler().probabilities(kernel, genes)["gap_decay"]) == count

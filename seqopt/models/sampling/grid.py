@@ -37,13 +37,10 @@ NOISE_VARIANCES = tuple(np.exp(np.linspace(-9.0, 0.0, 8)).tolist())
 DECAYS = {"gap_decay": GAP_DECAYS, "match_decay": MATCH_DECAYS}
 """The grid of a `seqopt.kernels.SubsequenceKernel`."""
 
-LONG = 600
-"""Symbols of a string on average, or letters for a kernel on these, beyond which that grid has every second gap decay:
-each costs a dynamic program."""
-
-ONE_DECAY = 250
-"""Symbols, or letters, beyond which of all gap decays only the most probable one is kept: each that is among the draws
-costs a dynamic program for every string that a search looks at."""
+LONG = 250
+"""Symbols of a string on average, or letters for a kernel on these, beyond which that grid has every second gap decay,
+and of these only the most probable one is kept: each costs a dynamic program, and each that is among the draws one for
+every string that a search looks at."""
 
 QUANTILES = 7
 """Values of each parameter of a kernel that has no grid of its own, nor is given one."""
@@ -66,8 +63,8 @@ class GridSampler(Configurable):
     is for the exact ones, and log p of the limits given these is added (`seqopt.models.sampling.censored`).
 
     For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given; for strings
-    of more than 600 symbols on average it has every second gap decay, and of more than 250 only points of the most
-    probable gap decay are returned, unless ``priors`` has some. Each gap decay costs one dynamic program over the
+    of more than 250 symbols on average it has every second gap decay, and only points of the most probable one are
+    returned, unless ``priors`` has some. Each gap decay costs one dynamic program over the
     strings (two for the pairs and for themselves), and again for those that are predicted. The priors of both decays
     are then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
     kernel without parameters needs no grid.
@@ -131,7 +128,7 @@ class GridSampler(Configurable):
         table = self.log_likelihoods(density, grids, prior) + prior
         axes = np.meshgrid(*(np.array(grid) for grid in grids.values()), indexing="ij")
         kept = np.ones(table.shape, dtype=np.bool_)
-        if self._has_own_decays(density) and _length(density) > ONE_DECAY:
+        if self._has_own_decays(density) and _length(density) > LONG:
             place = list(grids).index("gap_decay")
             by_decay = special.logsumexp(table, axis=tuple(axis for axis in range(table.ndim) if axis != place))
             kept = axes[place] == grids["gap_decay"][int(np.argmax(by_decay))]
