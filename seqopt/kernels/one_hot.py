@@ -21,6 +21,7 @@ from torch import Tensor
 from seqopt.encoding import EncodedStrings
 from seqopt.errors import InputError
 from seqopt.kernels.base import DescribedKernel
+from seqopt.utils.slices import slices_of
 
 FloatArray = npt.NDArray[np.floating]
 Tokens = npt.NDArray[np.unsignedinteger]
@@ -192,11 +193,18 @@ def agreements(rows: Tokens, columns: Tokens) -> Iterator[tuple[tuple[slice, sli
         for column in range(0, len(columns), wide):
             block = slice(row, min(row + tall, len(rows))), slice(column, min(column + wide, len(columns)))
             shape = [part.stop - part.start for part in block]
+            agree = np.empty(shape, dtype=np.bool_)
             dtype: type[np.unsignedinteger] = np.uint8 if len(left) <= 255 else np.uint32
-            agreeing: npt.NDArray[np.unsignedinteger] = np.zeros(shape, dtype=dtype)
-            for mine, theirs in zip(left[:, block[0]], right[:, block[1]], strict=True):
-                agreeing += mine[:, None] == theirs[None, :]
-            yield block, agreeing
+            total: npt.NDArray[np.unsignedinteger] = np.zeros(shape, dtype=dtype)
+            # As many positions as can be counted in a byte.
+            for some in slices_of(len(left), 255):
+                counts = total if total.itemsize == 1 else np.zeros(shape, dtype=np.uint8)
+                for mine, theirs in zip(left[some, block[0]], right[some, block[1]], strict=True):
+                    np.equal(mine[:, None], theirs[None, :], out=agree)
+                    counts += agree.view(np.uint8)
+                if counts is not total:
+                    total += counts
+            yield block, total
 
 
 def _encoded(x: Tensor) -> EncodedStrings:
