@@ -2,12 +2,13 @@
 
 Strings have 30 letters out of 20, or ``--length`` many; values are counts of a pattern with gaps, with noise, or with
 ``--half`` depend on the first half of a string alone, which the sub-sequence kernel learns: it is then among the draws
-that score what a search looks at, which takes longer. Each measurement is a process of its own, which tells 300 values, or ``--known`` many, and asks for one string: the model is
-fitted, and the default inner search finds the largest acquisition value. With ``--asks`` several are asked for, one
-after the other, and times are means: a model draws its parameters anew for the first, and later only at times. With
-``--protein`` the letters are amino acids, which the default compares as such, and with ``--dna`` there are four. With ``--against`` another checkout of
-the package takes turns with this one, round by round, so that both meet the same load of the machine. The file runs by
-itself with either of them, and uses public names only.
+that score what a search looks at, which takes longer. Each measurement is a process of its own, which tells 300 values,
+or ``--known`` many, and asks for one string: the model is fitted, and the default inner search finds the largest
+acquisition value. With ``--asks`` several are asked for, one after the other, and times are means: a model draws its
+parameters anew for the first, and later only at times. With ``--protein`` the letters are amino acids, which the
+default compares as such, and with ``--dna`` there are four. With ``--against`` another checkout of the package takes
+turns with this one, round by round, so that both meet the same load of the machine. The file runs by itself with either
+of them, and uses public names only.
 """
 
 from __future__ import annotations

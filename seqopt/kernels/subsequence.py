@@ -409,7 +409,8 @@ class SubsequenceKernel(DescribedKernel):
         """Covariances between encoded strings at the current decays, without a graph: the form for whole
         pools.
 
-        Memory is that of the result and a fixed workspace; nothing is kept.
+        Memory is that of the result and a fixed workspace; nothing is kept, but for sums of parts of strings within a
+        search (`seqopt.kernels.engines.PartSums`).
 
         Args:
             a: The strings of the rows.

@@ -35,7 +35,7 @@ from seqopt.spaces import StringSpace
 
 text = st.text(alphabet="abc", max_size=10)
 
-PATHS = ("dense", "numbered", "bisection", "one by one", "table", "rows", "threads", "program", "sorted")
+PATHS = ("dense", "numbered", "no table", "one by one", "table", "rows", "threads", "program", "sorted")
 
 
 @pytest.fixture(params=PATHS)
@@ -50,7 +50,7 @@ def force(monkeypatch, path):
     monkeypatch.setattr(ngrams, "DENSE_RATIO", 10**6)
     monkeypatch.setattr(ngrams, "FEW_SYMBOLS", 10**9 if path == "program" else -1)
     monkeypatch.setattr(ngrams, "SORTED_FROM", 1 if path == "sorted" else 10**9)
-    if path == "bisection":
+    if path == "no table":
         monkeypatch.setattr(compiled_ngrams, "TABLE_ELEMENTS", 0)
     if path == "one by one":
         monkeypatch.setattr(compiled_ngrams, "TABULATED", 10**9)
@@ -230,7 +230,7 @@ print(kernel.cross(strings.take([0, 0]))[0, 1])
     assert [float(line) for line in done.stdout.split()] == pytest.approx([expected, 1.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("way", ["bisection", "one by one", "table"])
+@pytest.mark.parametrize("way", ["no table", "one by one", "table"])
 def test_symbols_that_many_others_follow(way, monkeypatch):
     force(monkeypatch, way)
     rng = np.random.default_rng(5)
@@ -254,7 +254,7 @@ def test_blocks_of_tries_and_of_products_make_no_difference(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ["numbered", "bisection", "program"])
+@pytest.mark.parametrize("path", ["numbered", "no table", "program"])
 def test_alphabets_of_sixty_thousand_symbols(path, monkeypatch):
     force(monkeypatch, path)
     rng = np.random.default_rng(3)
@@ -271,7 +271,7 @@ def test_alphabets_of_sixty_thousand_symbols(path, monkeypatch):
     np.testing.assert_array_equal(distances, 2.0 * (own - products))
 
 
-@pytest.mark.parametrize("path", ["numbered", "bisection", "program"])
+@pytest.mark.parametrize("path", ["numbered", "no table", "program"])
 def test_large_symbol_numbers_do_not_collide(path, monkeypatch):
     force(monkeypatch, path)
     # Written as digits to the base of the largest number, five of these symbols need eighty bits.

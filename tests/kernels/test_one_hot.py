@@ -41,7 +41,9 @@ def random_strings(count, length, symbols, rng):
     return EncodedStrings.from_tokens(rng.integers(1, symbols + 1, (count, length)).astype(np.uint16))
 
 
-@pytest.mark.parametrize(("length", "symbols"), [(1, 2), (20, 2), (255, 4), (256, 4), (300, 1), (700, 1), (700, 3), (40, 9_000)])
+@pytest.mark.parametrize(
+    ("length", "symbols"), [(1, 2), (20, 2), (255, 4), (256, 4), (300, 1), (700, 1), (700, 3), (40, 9_000)]
+)
 def test_covariances_are_dot_products_of_one_hot_codes(length, symbols):
     strings = random_strings(25, length, symbols, np.random.default_rng(0))
     codes = OneHotEncoder(sparse_output=False).fit_transform(strings.tokens)

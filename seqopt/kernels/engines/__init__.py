@@ -41,6 +41,9 @@ FloatArray = npt.NDArray[np.floating]
 Sums = tuple[FloatArray, FloatArray | None]
 """Sums and, where asked for, their derivatives in the gap decay."""
 
+Note = Callable[[int, FloatArray], None]
+"""Takes note of the sums of a part, which it is and what they are."""
+
 ENGINES = {
     "cuda": "seqopt.kernels.engines.cuda",
     "features": "seqopt.kernels.engines.features",
@@ -152,6 +155,8 @@ def order_sums(
         The sums and, if asked for, their derivatives (else `None`): n x len(a) x len(b) without weights,
         len(a) x len(b) with a vector, r x len(a) x len(b) with a matrix of weights.
 
+    Within `PartSums.used`, sums of parts are kept and used again.
+
     Raises:
         InputError: For a decay, order, weights, dtype or engine outside what is stated above, or more partitions than
             the shortest string has symbols.
@@ -167,18 +172,20 @@ def order_sums(
     decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
-        sums = _chosen(engine, part, other, order, derivative, count).order_sums(
+        return _chosen(engine, part, other, order, derivative, count).order_sums(
             part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
         )
-        if note is not None and other is not None:
-            note(other, sums[0])
-        return sums
 
-    note: Callable[[EncodedStrings, FloatArray], None] | None = None
+    note: Note | None = None
     kept = None if b is None or partitions == 1 or derivative else parts_in_use()
     shape = len(matrix), len(a)
     if kept is not None and b is not None and kept.has_room(len(b), partitions, shape, np.dtype(np.float32)):
-        others, parts, own = _parts(a, partitions), _parts(b, partitions), (decay, matrix.tobytes(), engine)
+        check_engine(engine)
+        others, parts, own = (
+            _parts(a, partitions),
+            _parts(b, partitions),
+            (decay, matrix.shape, matrix.tobytes(), engine),
+        )
         if number == np.float32:
 
             def of_new(part: EncodedStrings, place: int) -> FloatArray:
@@ -191,7 +198,7 @@ def order_sums(
             sums = kept.pairs(own, a, b, parts, shape, of_new)
             return _squeezed(sums, weights), None
         note = kept.noting(own, a, b, parts, shape)
-    return _added(of_part, a, b, partitions, weights, workers)
+    return _added(of_part, a, b, partitions, weights, workers, note)
 
 
 def self_order_sums(
@@ -271,7 +278,8 @@ def paired_order_sums(
 
     kept = None if b is not a or partitions == 1 or derivative else parts_in_use()
     if kept is not None and kept.has_room(len(a), partitions, (len(matrix),), number):
-        own = decay, matrix.tobytes(), engine
+        check_engine(engine)
+        own = decay, matrix.shape, matrix.tobytes(), engine
         sums = kept.selves(
             own, a, _parts(a, partitions), (len(matrix),), number, lambda part: of_part(part, None, workers)[0]
         )
@@ -407,6 +415,7 @@ def _added(
     partitions: int,
     weights: object,
     workers: int,
+    note: Note | None = None,
 ) -> Sums:
     """The sums of part p with part p, added over p in place."""
     parts_a = _parts(a, partitions)
@@ -417,19 +426,21 @@ def _added(
         return of_part(*part, 1)
 
     if workers == 1 or partitions < 2 * workers:
-        total = _total(of_part(*part, workers) for part in parts)
+        total = _total((of_part(*part, workers) for part in parts), note)
     else:
         # Many short parts keep threads busier one by one than cut into pieces each. No more are held than threads.
         with ThreadPoolExecutor(workers) as pool:
             chunks = (parts[start : start + workers] for start in range(0, partitions, workers))
-            total = _total(sums for chunk in chunks for sums in pool.map(single_threaded, chunk))
+            total = _total((sums for chunk in chunks for sums in pool.map(single_threaded, chunk)), note)
     sums, derivatives = total
     return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
 
 
-def _total(parts: Iterable[Sums]) -> Sums:
+def _total(parts: Iterable[Sums], note: Note | None) -> Sums:
     total: Sums | None = None
-    for part in parts:
+    for place, part in enumerate(parts):
+        if note is not None:
+            note(place, part[0])
         if total is None:
             total = part
             continue
@@ -441,6 +452,7 @@ def _total(parts: Iterable[Sums]) -> Sums:
 
 
 def _parts(strings: EncodedStrings, partitions: int) -> list[EncodedStrings]:
+    strings.check_parts(partitions)
     # Remembering the undivided strings would keep them alive for ever.
     return strings.split(partitions) if partitions == 1 else _split(strings, partitions)
 

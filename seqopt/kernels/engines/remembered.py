@@ -9,6 +9,7 @@ measured are kept, and only those of parts that are new are computed.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +30,9 @@ MOST_OTHERS = 4
 """Lists of strings with which parts have been compared of which sums are kept: those met last. When a search has chosen
 a string, all are compared with one more."""
 
+ENTRY_BYTES = 150
+"""Of a name in a dictionary, besides its symbols."""
+
 _used: ContextVar[PartSums | None] = ContextVar("_used", default=None)
 
 
@@ -40,8 +44,8 @@ class PartSums:
     engine may share work between the strings that it is given together.
 
     Args:
-        budget: Bytes. When more are held everything is dropped, to begin anew; what would need more than half of it at
-            a time is not kept. While arrays grow, twice as much can be held.
+        budget: Bytes. Before more are held everything is dropped, to begin anew; what would need more than half of it
+            at a time is not kept. While an array grows, it is there twice.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -50,12 +54,15 @@ class PartSums:
         >>> parts = PartSums()
         >>> with parts.used():
         ...     sums, _ = order_sums(known, new, 0.5, 2, dtype=np.float32, partitions=2)
-        >>> parts.held  # AB, CC and CD, each with two strings, at two orders, in four bytes
-        48
+        ...     again, _ = order_sums(known, new, 0.5, 2, dtype=np.float32, partitions=2)  # nothing is computed
+        >>> bool((sums == again).all()), parts.held > 0
+        (True, True)
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
         self.budget = budget
+        # Threads may share it, one after the other.
+        self._lock = threading.RLock()
         self._names: dict[int, _Names] = {}
         # Of each list of others (0 for strings with themselves), by what else sums depend on.
         self._stores: dict[int, dict[tuple[object, ...], _Store]] = {}
@@ -64,8 +71,9 @@ class PartSums:
 
     @property
     def held(self) -> int:
-        """Bytes of the sums, with the room for more."""
-        return sum(store.values.nbytes for stores in self._stores.values() for store in stores.values())
+        """Bytes of the sums, with the room for more, and of the names of the parts."""
+        names = sum(one.nbytes for one in self._names.values())
+        return names + sum(store.nbytes for stores in self._stores.values() for store in stores.values())
 
     def has_room(self, strings: int, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether sums of one shape for all parts of so many strings are kept."""
@@ -102,13 +110,14 @@ class PartSums:
         Returns:
             ``shape x N``.
         """
-        numbers, store = self._of_pairs(key, others, strings, parts, shape)
-        missing, where = store.missing(numbers)
-        for number, part in enumerate(parts):
-            mine = where // len(strings) == number
-            if mine.any():
-                store.put(missing[mine], compute(part.take(where[mine] % len(strings)), number))
-        return store.added(numbers)
+        with self._lock:
+            numbers, store = self._of_pairs(key, others, strings, parts, shape)
+            missing, where = store.missing(numbers)
+            for number, part in enumerate(parts):
+                mine = where // len(strings) == number
+                if mine.any():
+                    store.put(missing[mine], compute(part.take(where[mine] % len(strings)), number))
+            return store.added(numbers)
 
     def selves(
         self,
@@ -132,19 +141,20 @@ class PartSums:
         Returns:
             ``shape x N``.
         """
-        numbers, store = self._numbered(0, key, strings, parts, shape, dtype)
-        missing, where = store.missing(numbers)
-        if len(missing):
-            width = max(part.width for part in parts)
-            part_of, string = np.divmod(where, len(strings))
-            tokens = np.zeros((len(missing), width), dtype=strings.tokens.dtype)
-            lengths = np.empty(len(missing), dtype=np.int32)
-            for number, part in enumerate(parts):
-                mine = part_of == number
-                tokens[mine, : part.width] = part.tokens[string[mine]]
-                lengths[mine] = part.lengths[string[mine]]
-            store.put(missing, compute(EncodedStrings(tokens, lengths)))
-        return store.added(numbers)
+        with self._lock:
+            numbers, store = self._numbered(0, key, strings, parts, shape, dtype)
+            missing, where = store.missing(numbers)
+            if len(missing):
+                width = max(part.width for part in parts)
+                part_of, string = np.divmod(where, len(strings))
+                tokens = np.zeros((len(missing), width), dtype=strings.tokens.dtype)
+                lengths = np.empty(len(missing), dtype=np.int32)
+                for number, part in enumerate(parts):
+                    mine = part_of == number
+                    tokens[mine, : part.width] = part.tokens[string[mine]]
+                    lengths[mine] = part.lengths[string[mine]]
+                store.put(missing, compute(EncodedStrings(tokens, lengths)))
+            return store.added(numbers)
 
     def noting(
         self,
@@ -153,15 +163,17 @@ class PartSums:
         strings: EncodedStrings,
         parts: Sequence[EncodedStrings],
         shape: tuple[int, ...],
-    ) -> Callable[[EncodedStrings, FloatArray], None]:
-        """What takes note, for `pairs` with the same arguments, of sums that are computed anyway: of one of the parts,
-        ``shape x N``, in any precision.
-        """
-        numbers, store = self._of_pairs(key, others, strings, parts, shape)
-        place_of = {id(part): place for place, part in enumerate(parts)}
+    ) -> Callable[[int, FloatArray], None]:
+        """What takes note, for `pairs` with the same arguments, of sums that are computed anyway.
 
-        def note(part: EncodedStrings, sums: FloatArray) -> None:
-            store.put(numbers[place_of[id(part)]], sums)
+        It takes which of the parts they are of, and the sums, ``shape x N``, in any precision.
+        """
+        with self._lock:
+            numbers, store = self._of_pairs(key, others, strings, parts, shape)
+
+        def note(place: int, sums: FloatArray) -> None:
+            with self._lock:
+                store.put(numbers[place], sums)
 
         return note
 
@@ -190,13 +202,26 @@ class PartSums:
         dtype: np.dtype,
     ) -> tuple[Indices, _Store]:
         """Of each part of each string its number, parts x strings, and the sums of all numbers."""
-        if self.held > self.budget:
-            self._names, self._stores = {}, {}
-        names = self._names.setdefault(len(parts), _Names(len(parts)))
+        names, store = self._place(of, key, len(parts), shape, dtype)
         numbers = names.of(strings, parts)
-        store = self._stores.setdefault(of, {}).setdefault((*key, len(parts), dtype), _Store(shape, dtype))
+        if self.held + store.growth(names.count) > self.budget:
+            self._names, self._stores = {}, {}
+            names, store = self._place(of, key, len(parts), shape, dtype)
+            numbers = names.of(strings, parts)
         store.grow(names.count)
         return numbers, store
+
+    def _place(
+        self, of: int, key: tuple[object, ...], partitions: int, shape: tuple[int, ...], dtype: np.dtype
+    ) -> tuple[_Names, _Store]:
+        """The names of parts, and the sums of these, as far as there are any."""
+        names = self._names.setdefault(partitions, _Names(partitions))
+        store = self._stores.setdefault(of, {}).setdefault((*key, partitions, shape, dtype), _Store(shape, dtype))
+        return names, store
+
+    def __reduce__(self) -> tuple[type[PartSums], tuple[int]]:
+        # Lists are known by their identities, which copies do not have: a copy begins with nothing.
+        return PartSums, (self.budget,)
 
 
 def parts_in_use() -> PartSums | None:
@@ -209,13 +234,15 @@ class _Names:
 
     def __init__(self, partitions: int) -> None:
         self.count = 0
+        self.nbytes = 0
         self._numbers: list[dict[bytes, int]] = [{} for _ in range(partitions)]
         self._last: tuple[EncodedStrings, Indices] | None = None
 
     def of(self, strings: EncodedStrings, parts: Sequence[EncodedStrings]) -> Indices:
         """Of each part of each string its number, parts x strings."""
-        if self._last is not None and self._last[0] is strings:
-            return self._last[1]
+        last = self._last
+        if last is not None and last[0] is strings:
+            return last[1]
         found = np.empty((len(parts), len(strings)), dtype=np.intp)
         for own, part, known in zip(found, parts, self._numbers, strict=True):
             # In one type, since an alphabet that grows changes it.
@@ -227,7 +254,9 @@ class _Names:
             own[:] = [known.get(name, -1) for name in names]
             for string in np.flatnonzero(own < 0).tolist():
                 number = known.setdefault(names[string], self.count)
-                self.count += number == self.count
+                if number == self.count:
+                    self.count += 1
+                    self.nbytes += len(names[string]) + ENTRY_BYTES
                 own[string] = number
         self._last = strings, found
         return found
@@ -246,12 +275,25 @@ class _Store:
         self.values = np.empty((0, *self.shape), dtype=self.dtype)
         self.known = np.zeros(0, dtype=np.bool_)
 
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + self.known.nbytes
+
+    def growth(self, count: int) -> int:
+        """Bytes that room for so many parts takes besides what there is."""
+        each = math.prod(self.shape) * self.dtype.itemsize + self.known.itemsize
+        return self._more(count) * each
+
     def grow(self, count: int) -> None:
         """Make room for so many parts."""
-        if count > len(self.known):
-            more = max(count, 2 * len(self.known)) - len(self.known)
+        if more := self._more(count):
             self.values = np.concatenate([self.values, np.empty((more, *self.shape), dtype=self.dtype)])
             self.known = np.concatenate([self.known, np.zeros(more, dtype=np.bool_)])
+
+    def _more(self, count: int) -> int:
+        here = len(self.known)
+        # Half as much again, so that few calls make room.
+        return max(count, here + here // 2) - here if count > here else 0
 
     def missing(self, numbers: Indices) -> tuple[Indices, Indices]:
         """Which of some numbers have no sums yet, and where each of these stands first."""
@@ -262,7 +304,8 @@ class _Store:
 
     def put(self, numbers: Indices, sums: FloatArray) -> None:
         """Keep sums, ``shape x numbers``."""
-        self.values[numbers] = np.moveaxis(sums, -1, 0)
+        with np.errstate(over="ignore"):  # infinite, as they would be if they were computed in single precision
+            self.values[numbers] = np.moveaxis(sums, -1, 0)
         self.known[numbers] = True
 
     def added(self, numbers: Indices) -> FloatArray:

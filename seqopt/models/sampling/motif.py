@@ -399,7 +399,8 @@ def _alike(
         (
             np.concatenate([counts[rest], (used % most).astype(np.float32)]),
             np.concatenate([strings[rest], (used // most).astype(np.int32)]),
-            np.concatenate([[0], np.cumsum(np.append(having[~alone], np.ones(len(used), dtype=np.int64)))]),
+            # Were these of another type, the strings would be as well.
+            np.concatenate([[0], np.append(having[~alone], np.ones(len(used))).cumsum()]).astype(np.int32),
         ),
         shape=(several + len(used), n),
     )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from seqopt import Optimizer, StringSpace
 from seqopt.encoding import Alphabet, EncodedStrings, Encoder
+from seqopt.errors import InputError
 from seqopt.kernels import SubsequenceKernel, engines
 from seqopt.kernels.engines import PartSums, order_sums, remembered, self_order_sums
 from seqopt.models import StringGP
@@ -139,16 +147,109 @@ def test_memory_is_bounded() -> None:
         assert parts.held == before
 
 
+def test_memory_is_bounded_whatever_parts_are_compared_with() -> None:
+    rng = np.random.default_rng(3)
+    parts = PartSums(budget=60_000)
+    few, many = ENCODER.encode(drawn(rng, 1)), ENCODER.encode(drawn(rng, 100))
+    options = {"partitions": 4, "dtype": np.float32, "weights": np.ones(3)}
+    with parts.used():
+        while parts.held < 50_000:
+            order_sums(few, ENCODER.encode(drawn(rng, 12)), 0.5, 3, **options)
+        new = ENCODER.encode(drawn(rng, 5))
+        # Room for all parts that have a name would take more than a megabyte.
+        sums, _ = order_sums(many, new, 0.5, 3, **options)
+    np.testing.assert_allclose(sums, order_sums(many, new, 0.5, 3, weights=np.ones(3), partitions=4)[0], rtol=1e-5)
+    assert parts.held <= 60_000
+
+
 def test_sums_with_lists_that_are_gone_are_dropped() -> None:
     rng = np.random.default_rng(2)
     new = ENCODER.encode(drawn(rng, 5))
-    parts = PartSums()
+    parts, held = PartSums(), []
     with parts.used():
         for _ in range(3 * remembered.MOST_OTHERS):
             known = ENCODER.encode(drawn(rng, 6))
             sums, _ = order_sums(known, new, 0.5, 2, partitions=2, dtype=np.float32)
             np.testing.assert_allclose(sums, order_sums(known, new, 0.5, 2, partitions=2)[0], rtol=1e-5)
-    assert parts.held == remembered.MOST_OTHERS * 10 * 2 * 6 * 4
+            held.append(parts.held)
+    growing = np.diff(held)
+    assert (growing[: remembered.MOST_OTHERS - 1] > 0).all()
+    assert not growing[remembered.MOST_OTHERS - 1 :].any()
+
+
+def test_weights_of_the_same_bytes_and_another_shape_are_others() -> None:
+    known, new = ENCODER.encode(["AABBCCDD", "ABCDABCD"]), ENCODER.encode(["AAAABBBB", "ABABCCCC"])
+    parts = PartSums()
+    for order, weights in ((4, np.array([1.0, 0, 0, 1])), (2, np.eye(2)), (4, np.array([[1.0, 0, 0, 1]]))):
+        with parts.used():
+            sums, _ = order_sums(known, new, 0.5, order, weights=weights, partitions=2, dtype=np.float32)
+            own, _ = self_order_sums(new, 0.5, order, weights=weights, partitions=2)
+        np.testing.assert_allclose(
+            sums, order_sums(known, new, 0.5, order, weights=weights, partitions=2)[0], rtol=1e-6
+        )
+        np.testing.assert_allclose(own, self_order_sums(new, 0.5, order, weights=weights, partitions=2)[0], rtol=1e-12)
+
+
+def test_threads_may_share_it() -> None:
+    rng = np.random.default_rng(4)
+    known = ENCODER.encode(drawn(rng, 6))
+    lists = [ENCODER.encode(drawn(rng, 8)) for _ in range(8)]
+    expected = [order_sums(known, new, 0.5, 2, partitions=3)[0] for new in lists]
+    parts = PartSums(budget=20_000)
+
+    def wrong(thread: int) -> int:
+        found = 0
+        for turn in range(150):
+            place = (turn * (thread + 1)) % len(lists)
+            with parts.used():
+                sums, _ = order_sums(known, lists[place], 0.5, 2, partitions=3, dtype=np.float32, threads=1)
+            found += not np.allclose(sums, expected[place], rtol=1e-5)
+        return found
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(wrong, range(4))) == 0
+    finally:
+        sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_begin_with_nothing(copied: Callable[[PartSums], PartSums]) -> None:
+    known, new = ENCODER.encode(["AABBCCDD", "ABCDABCD"]), ENCODER.encode(["AAAABBBB", "ABABCCCC"])
+    parts = PartSums(budget=12_345)
+    with parts.used():
+        order_sums(known, new, 0.5, 2, partitions=2, dtype=np.float32)
+    again = copied(parts)
+    assert parts.held
+    assert again.held == 0
+    assert again.budget == 12_345
+
+
+def test_what_is_wrong_is_refused_as_ever() -> None:
+    new = ENCODER.encode(["AAAABBBB", "ABABCCCC"])
+    with PartSums().used():
+        with pytest.raises(InputError, match="unknown engine"):
+            order_sums(new, ENCODER.encode([]), 0.5, 2, partitions=2, dtype=np.float32, engine="abacus")
+        with pytest.raises(InputError, match="unknown engine"):
+            self_order_sums(new, 0.5, 2, partitions=2, engine="abacus")
+        self_order_sums(new, 0.5, 2, partitions=2)
+        with pytest.raises(InputError, match=r"partitions is 2\.0"):
+            self_order_sums(new, 0.5, 2, partitions=2.0)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="partitions is 9, but string 0 has 8 symbols"):
+            order_sums(new, ENCODER.encode(["AAAABBBBCCCC"]), 0.5, 2, partitions=9, dtype=np.float32)
+
+
+def test_sums_beyond_single_precision_are_infinite_without_a_warning() -> None:
+    long = ENCODER.encode(["A" * 400, "A" * 399])
+    other = ENCODER.encode(["A" * 400])
+    with PartSums().used(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        double, _ = order_sums(long, other, 1.0, 40, weights=np.ones(40), partitions=2)
+        single, _ = order_sums(long, other, 1.0, 40, weights=np.ones(40), partitions=2, dtype=np.float32)
+    assert np.isfinite(double).all()
+    assert np.isinf(single).all()
 
 
 def test_no_strings_and_empty_parts() -> None:
