@@ -236,9 +236,15 @@ class LetterSubsequenceKernel(OfLetters, SubsequenceKernel):
         made.letters = self.letters
         return made
 
-    def sums(self, a: EncodedStrings, match_decays: Sequence[float], gap_decay: float) -> FloatArray:
+    def sums(
+        self,
+        a: EncodedStrings,
+        match_decays: Sequence[float],
+        gap_decay: float,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
         """See `SubsequenceKernel.sums`."""
-        return super().sums(self.spelt(a), match_decays, gap_decay)
+        return super().sums(self.spelt(a), match_decays, gap_decay, dtype)
 
     @contextmanager
     def interpolating(self, x: Tensor) -> Iterator[bool]:

@@ -578,8 +578,20 @@ class SubsequenceKernel(DescribedKernel):
             batch_shape=match_decay.shape,
         )
 
-    def sums(self, a: EncodedStrings, match_decays: Sequence[float], gap_decay: float) -> FloatArray:
+    def sums(
+        self,
+        a: EncodedStrings,
+        match_decays: Sequence[float],
+        gap_decay: float,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> FloatArray:
         """Gram matrices of n strings before they are normalised, at r match decays and one gap decay.
+
+        Args:
+            a: The strings.
+            match_decays: The match decays.
+            gap_decay: The gap decay.
+            dtype: What sums of the orders are computed in, float64 or, where that cannot overflow, float32.
 
         Returns:
             ``r x n x n``, float64.
@@ -587,14 +599,14 @@ class SubsequenceKernel(DescribedKernel):
         weights = np.array(match_decays, dtype=np.float64)[:, None] ** (2 * np.arange(1, self.order + 1))
         if (own := self.order_weights) is not None:
             weights = weights * own.detach().cpu().numpy()
-        double = np.dtype(np.float64)
-        program = Program(self.order, gap_decay, double, self.engine, self.threads, self.partitions)
         pairs = Matrix(a, None)
+        precision = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+        program = self._program(gap_decay, pairs, precision, float(weights.sum(axis=1).max()))
         if self._is_recent(pairs, program):
             whole = Covariances(pairs, program, normalize=False, cache=self._recent, slopes=False, keep=True)
             return whole.weighted_sums(torch.from_numpy(weights)).numpy()
-        values, _ = order_sums(a, None, weights=weights, **program.options)
-        return values
+        values, _ = order_sums(a, None, weights=weights, dtype=program.dtype, **program.options)
+        return values.astype(np.float64, copy=False)
 
     def _is_recent(self, pairs: Pairs, program: Program) -> bool:
         """Whether per-order sums of these pairs are among those that copies share."""

@@ -429,6 +429,37 @@ def test_of_long_strings_the_most_probable_gap_decay_is_kept():
     assert found.log_evidence == pytest.approx(every.log_evidence)
 
 
+@pytest.mark.parametrize("letters", [False, True])
+def test_likelihoods_of_long_strings_in_single_precision_are_those_in_double(letters, monkeypatch):
+    rng = np.random.default_rng(3)
+    if letters:
+        encoder, kernel = Encoder(CodonTokenizer()), LetterSubsequenceKernel(3, partitions=4)
+        bind_symbols(kernel, encoder)
+        encoded = encoder.encode(["".join(rng.choice(list("ACGT"), 258)) for _ in range(20)])
+    else:
+        kernel = SubsequenceKernel(3, partitions=4)
+        encoded = Encoder().encode(["".join(rng.choice(list("ACGT"), 251)) for _ in range(20)])
+    density = LogPosterior(kernel, encoded, stats.zscore(rng.standard_normal(20), ddof=1), np.zeros(20))
+    computed = []
+    sums = type(kernel).sums
+
+    def noting(self, *arguments):
+        computed.append(np.dtype(arguments[3]))
+        return sums(self, *arguments)
+
+    monkeypatch.setattr(type(kernel), "sums", noting)
+    sampler = GridSampler()
+    grids, prior = sampler.prior(density)
+    single = sampler.log_likelihoods(density, grids, prior)
+    assert set(computed) == {np.dtype(np.float32)}
+    monkeypatch.setattr("seqopt.models.sampling.grid.LONG", 10_000)
+    double = sampler.log_likelihoods(density, grids, prior)
+    assert computed[-1] == np.float64
+    probable = double + prior > (double + prior).max() - 15.0
+    np.testing.assert_allclose(single[probable], double[probable], atol=1e-3)
+    assert not np.array_equal(single, double)
+
+
 def test_long_strings_have_every_second_gap_decay():
     rng = np.random.default_rng(0)
 

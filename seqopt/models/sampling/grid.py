@@ -63,8 +63,8 @@ class GridSampler(Configurable):
     is for the exact ones, and log p of the limits given these is added (`seqopt.models.sampling.censored`).
 
     For a sub-sequence kernel the grid is one of 8 gap decays and 7 match decays, unless another is given; for strings
-    of more than 250 symbols on average it has every second gap decay, and only points of the most probable one are
-    returned, unless ``priors`` has some. Each gap decay costs one dynamic program over the
+    of more than 250 symbols on average it has every second gap decay, compared in single precision, and only points of
+    the most probable one are returned, unless ``priors`` has some. Each gap decay costs one dynamic program over the
     strings (two for the pairs and for themselves), and again for those that are predicted. The priors of both decays
     are then N(0.5, 0.5), whatever the kernel's own are. `probabilities` shows the prior, and ``priors`` changes it. A
     kernel without parameters needs no grid.
@@ -239,9 +239,11 @@ class GridSampler(Configurable):
         prior = np.zeros(table.shape) if prior is None else prior
         limited = CensoredTables(density, scales, noises) if density.sides is not None else None
         if _has_decays(density) and isinstance(density.encoded, EncodedStrings):
+            # Rounding errors of single precision are far below the smallest noise of the grid.
+            dtype = np.float32 if self._has_own_decays(density) and _length(density) > LONG else np.float64
             for place, gap in enumerate(grids["gap_decay"]):
                 assert isinstance(density.kernel, SubsequenceKernel)
-                grams = density.kernel.sums(density.encoded, grids["match_decay"], gap)
+                grams = density.kernel.sums(density.encoded, grids["match_decay"], gap, dtype)
                 if limited is not None:
                     for match, gram in enumerate(_normalised(grams)):
                         table[place, match] = limited.table(gram, prior[place, match])
