@@ -177,6 +177,26 @@ def test_sums_with_lists_that_are_gone_are_dropped() -> None:
     assert not growing[remembered.MOST_OTHERS - 1 :].any()
 
 
+def test_those_met_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    new = ENCODER.encode(drawn(rng, 5))
+    known = [ENCODER.encode(drawn(rng, 6)) for _ in range(remembered.MOST_OTHERS + 1)]
+    parts = PartSums()
+    calls = counted(monkeypatch)
+
+    def computed(place: int) -> bool:
+        calls.clear()
+        order_sums(known[place], new, 0.5, 2, partitions=2, dtype=np.float32)
+        return bool(calls)
+
+    with parts.used():
+        assert all(computed(place) for place in range(remembered.MOST_OTHERS))
+        assert not computed(0)
+        assert computed(remembered.MOST_OTHERS)
+        assert not computed(0)
+        assert computed(1)
+
+
 def test_weights_of_the_same_bytes_and_another_shape_are_others() -> None:
     known, new = ENCODER.encode(["AABBCCDD", "ABCDABCD"]), ENCODER.encode(["AAAABBBB", "ABABCCCC"])
     parts = PartSums()
