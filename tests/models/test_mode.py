@@ -13,7 +13,7 @@ from seqopt.encoding import Encoder
 from seqopt.errors import InputError
 from seqopt.kernels import HammingKernel, NgramKernel, SitesKernel, SubsequenceKernel
 from seqopt.models import FullyBayesianGP, GridSampler, Levels, ModeSampler, StringGP
-from seqopt.models.fitting import PointEstimate, TrainingData
+from seqopt.models.fitting import PointEstimate, TrainingData, parameters_of
 from seqopt.models.registry import mixture
 from seqopt.models.sampling import LogPosterior, mode
 from seqopt.models.sampling import grid as grid_module
@@ -135,6 +135,26 @@ def test_each_value_is_predicted_at_parameters_that_were_found_without_it() -> N
         variance = covariance[place, place] - weights @ covariance[rest, place]
         expected = stats.norm.logpdf(of.targets[place], weights @ of.targets[rest], np.sqrt(variance))
         assert found[place] == pytest.approx(expected, rel=1e-6)
+
+
+def test_modes_without_a_fold_are_looked_for_from_the_mode_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = density(0.0, SitesKernel(len(PARENT), None))
+    point = {name: 1.5 + 0.1 * place for place, name in enumerate(of.parameters.names)}
+    point |= {"outputscale": 0.7, "noise_variance": 0.05}
+    starts = []
+
+    def learn(self: PointEstimate, model: object, *arguments: object, **options: object) -> None:
+        starts.append((self.start, parameters_of(model)))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PointEstimate, "learn", learn)
+    found = ModeSampler().without_folds(of, point, np.random.default_rng(0))
+    assert sorted(np.concatenate([fold for fold, _ in found]).tolist()) == list(range(60))
+    for _, own in found:
+        assert own == pytest.approx(point, rel=1e-6)
+    assert len(starts) == len(found) == 5
+    # What adapts to the strings is put back to where the estimate says that it starts.
+    for start, here in starts:
+        assert start == here
 
 
 def test_strings_that_tell_nothing_are_doubted_as_without_the_kernel_of_sites() -> None:

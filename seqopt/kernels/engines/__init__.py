@@ -184,7 +184,7 @@ def order_sums(
         others, parts, own = (
             _parts(a, partitions),
             _parts(b, partitions),
-            (decay, matrix.shape, matrix.tobytes(), engine),
+            (decay, matrix.tobytes(), engine),
         )
         if number == np.float32:
 
@@ -279,7 +279,7 @@ def paired_order_sums(
     kept = None if b is not a or partitions == 1 or derivative else parts_in_use()
     if kept is not None and kept.has_room(len(a), partitions, (len(matrix),), number):
         check_engine(engine)
-        own = decay, matrix.shape, matrix.tobytes(), engine
+        own = decay, matrix.tobytes(), engine
         sums = kept.selves(
             own, a, _parts(a, partitions), (len(matrix),), number, lambda part: of_part(part, None, workers)[0]
         )

@@ -289,15 +289,19 @@ def test_a_search_uses_them_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) 
         found = optimizer.ask(2)
         return found, [string[:12].count("A") for string in found]
 
-    used: list[int] = []
-    pairs = PartSums.pairs
+    missing: list[float] = []
+    of_store = remembered._Store.missing
 
-    def counting(self: PartSums, *arguments: object) -> object:
-        used.append(1)
-        return pairs(self, *arguments)  # type: ignore[arg-type]
+    def counting(self: remembered._Store, numbers: remembered.Indices) -> tuple[remembered.Indices, remembered.Indices]:
+        found = of_store(self, numbers)
+        if len(self.shape) == 2:
+            missing.append(len(found[0]) / numbers.size)
+        return found
 
-    monkeypatch.setattr(PartSums, "pairs", counting)
+    monkeypatch.setattr(remembered._Store, "missing", counting)
     with_parts = asked()
-    assert len(used) > 10
+    assert len(missing) > 10
+    # What the first children are made of is known from the first population.
+    assert missing[0] < 0.5
     monkeypatch.setattr(PartSums, "has_room", lambda *_: False)
     assert asked() == with_parts
