@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqopt.encoding import Encoder
+from seqopt.encoding.encoded import LARGEST_TABLE
 from seqopt.errors import InputError
 from seqopt.spaces.predicates import accepted
 from seqopt.strings.identity import KINDS, identity_keys, required_keys
@@ -32,9 +33,6 @@ PADDING = -1
 
 UNKNOWN = -2
 """Stands for a character that is no symbol."""
-
-LARGEST_CODE = 0xFFFF
-"""Highest code of a character that is numbered by a table of all codes."""
 
 ENUMERATION_LIMIT = 1_000_000
 """Largest space that `SequenceSpace.enumerate` lists, and that sampling searches completely if need be."""
@@ -93,7 +91,7 @@ class SequenceSpace(Shown, Configurable, ABC):
         self._symbol_width = widths.pop() if len(widths) == 1 else None
         # Of single characters, a table is several times faster than a search.
         self._of_code: Population | None = None
-        if self._symbol_width == 1 and (highest := max(map(ord, self.symbols))) <= LARGEST_CODE:
+        if self._symbol_width == 1 and (highest := max(map(ord, self.symbols))) <= LARGEST_TABLE:
             self._of_code = np.full(highest + 1, UNKNOWN)
             self._of_code[[ord(symbol) for symbol in self.symbols]] = np.arange(len(self.symbols))
             self._of_code[0] = PADDING

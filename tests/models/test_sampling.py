@@ -452,7 +452,8 @@ def test_likelihoods_of_long_strings_in_single_precision_are_those_in_double(let
     grids, prior = sampler.prior(density)
     single = sampler.log_likelihoods(density, grids, prior)
     assert set(computed) == {np.dtype(np.float32)}
-    monkeypatch.setattr("seqopt.models.sampling.grid.LONG", 10_000)
+    # The module by its name may be another copy of it, which the examples of docstrings run in.
+    monkeypatch.setitem(GridSampler.log_likelihoods.__globals__, "LONG", 10_000)
     double = sampler.log_likelihoods(density, grids, prior)
     assert computed[-1] == np.float64
     probable = double + prior > (double + prior).max() - 15.0

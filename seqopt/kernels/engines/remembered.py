@@ -1,9 +1,9 @@
 """Sums of parts of strings that are met again: what a search looks at differs in few places from what it has seen.
 
 A genetic search compares children with the strings that were measured, a hundred times a hundred of them. Where strings
-are cut into parts (`seqopt.kernels.engines.order_sums`), a child of two parents has one part at most that neither has,
-and a mutant one or, where lengths change, several. So the sums of each part with the parts of the strings that were
-measured are kept, and only those of parts that are new are computed.
+are cut into parts (`seqopt.kernels.engines.order_sums`), a child of two parents of one length has one part at most that
+neither has, and one more where a symbol is changed besides; where lengths differ it may be several. So the sums of each
+part with the parts of the strings that were measured are kept, and only those of parts that are new are computed.
 """
 
 from __future__ import annotations

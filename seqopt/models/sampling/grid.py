@@ -128,7 +128,7 @@ class GridSampler(Configurable):
         table = self.log_likelihoods(density, grids, prior) + prior
         axes = np.meshgrid(*(np.array(grid) for grid in grids.values()), indexing="ij")
         kept = np.ones(table.shape, dtype=np.bool_)
-        if self._has_own_decays(density) and _length(density) > LONG:
+        if self._is_coarse(density):
             place = list(grids).index("gap_decay")
             by_decay = special.logsumexp(table, axis=tuple(axis for axis in range(table.ndim) if axis != place))
             kept = axes[place] == grids["gap_decay"][int(np.argmax(by_decay))]
@@ -159,13 +159,13 @@ class GridSampler(Configurable):
                 )
         return {**own, OUTPUTSCALE: self.outputscales, NOISE_VARIANCE: self.noise_variances}
 
-    def _has_own_decays(self, density: LogPosterior) -> bool:
-        """Whether the grid is that of a sub-sequence kernel, and nobody chose other gap decays or probabilities."""
-        return self.kernel is None and _has_decays(density) and "gap_decay" not in (self.priors or {})
+    def _is_coarse(self, density: LogPosterior) -> bool:
+        """Whether strings are long, and nobody chose gap decays or their probabilities."""
+        chosen = self.kernel is not None or "gap_decay" in (self.priors or {})
+        return not chosen and _has_decays(density) and _length(density) > LONG
 
     def _decays(self, density: LogPosterior) -> dict[str, tuple[float, ...]]:
-        coarse = self._has_own_decays(density) and _length(density) > LONG
-        return DECAYS | {"gap_decay": GAP_DECAYS[1::2]} if coarse else DECAYS
+        return DECAYS | {"gap_decay": GAP_DECAYS[1::2]} if self._is_coarse(density) else DECAYS
 
     def probabilities(
         self, kernel: gpytorch.kernels.Kernel, encoded: Encoded | None = None
@@ -240,7 +240,7 @@ class GridSampler(Configurable):
         limited = CensoredTables(density, scales, noises) if density.sides is not None else None
         if _has_decays(density) and isinstance(density.encoded, EncodedStrings):
             # Rounding errors of single precision are far below the smallest noise of the grid.
-            dtype = np.float32 if self._has_own_decays(density) and _length(density) > LONG else np.float64
+            dtype = np.float32 if self._is_coarse(density) else np.float64
             for place, gap in enumerate(grids["gap_decay"]):
                 assert isinstance(density.kernel, SubsequenceKernel)
                 grams = density.kernel.sums(density.encoded, grids["match_decay"], gap, dtype)
