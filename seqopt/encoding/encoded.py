@@ -220,8 +220,16 @@ class Encoder(Configurable):
         tokens[np.arange(columns)[None, :] < lengths[:, None]] = flat
         return EncodedStrings(tokens, lengths)
 
-    def _numbers_of_characters(self, text: str) -> npt.NDArray[np.uint16]:
+    def _numbers_of_characters(self, text: str) -> npt.NDArray[np.unsignedinteger]:
         """`_numbers` of single characters, in time that is hardly more than that of a table look-up."""
+        if text.isascii() and len(self.alphabet) <= 255:
+            of_byte = bytearray(256)
+            for symbol, number in self.alphabet.numbers.items():
+                if len(symbol) == 1 and symbol.isascii():
+                    of_byte[ord(symbol)] = number
+            numbered = text.encode().translate(of_byte)
+            if 0 not in numbered:
+                return np.frombuffer(numbered, dtype=np.uint8)
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
         if codes.max(initial=0) > LARGEST_TABLE:
             return self._numbers(list(text))

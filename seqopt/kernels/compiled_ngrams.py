@@ -372,3 +372,37 @@ def _walk(tokens: Any, lengths: Any, longest: Any, trie: Any, found: Any) -> Non
                 counts = trie.matrix[place]
                 for other in range(len(row)):
                     row[other] += often * counts[other]
+
+
+@compiled
+def count_all(tokens: Any, lengths: Any, letters: int, starts: Any, counts: Any) -> None:
+    """Count the n-grams of strings over the symbols 1 to ``letters``, those of i symbols from ``starts[i - 1]`` on.
+
+    Args:
+        tokens: ``n x W``.
+        lengths: Of the strings.
+        letters: Number of symbols.
+        starts: One for each length of n-grams, and one more.
+        counts: ``n x starts[-1]``, zeros.
+    """
+    longest = len(starts) - 1
+    size = letters ** (longest - 1)
+    for string in range(len(lengths)):
+        own, code = counts[string], 0
+        for position in range(lengths[string]):
+            # Of the last symbols as many as the longest n-grams have.
+            if position >= longest:
+                code -= (tokens[string, position - longest] - 1) * size
+            code = code * letters + tokens[string, position] - 1
+            if position >= longest - 1:
+                own[starts[longest - 1] + code] += 1
+        # Every n-gram but the last of a string begins one that is a symbol longer.
+        for length in range(longest - 1, 0, -1):
+            into, longer = starts[length - 1], starts[length]
+            for ngram in range(letters**length):
+                total = own[into + ngram]
+                for symbol in range(letters):
+                    total += own[longer + ngram * letters + symbol]
+                own[into + ngram] = total
+            if lengths[string] >= length:
+                own[into + code % letters**length] += 1

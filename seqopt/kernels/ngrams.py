@@ -564,20 +564,12 @@ def _dense_rows(strings: EncodedStrings, rows: slice, letters: int, longest: int
 
 
 def _dense_counts(strings: EncodedStrings, letters: int, longest: int) -> npt.NDArray[np.float32]:
-    tokens = strings.tokens[:, : int(strings.lengths.max(initial=0))].astype(np.int32)
-    size = _possible(letters, longest)
-    # Padding goes into one more column, which is left out.
-    starts = np.arange(len(strings), dtype=np.int32)[:, None] * (size + 1)
-    codes, first = np.zeros_like(tokens), 0
-    levels = [np.empty((len(strings), 0), dtype=np.int32)]
-    for length in range(1, min(longest, tokens.shape[1]) + 1):
-        last = tokens[:, length - 1 :]
-        codes = (codes if length == 1 else codes[:, :-1]) * letters + last - 1
-        levels.append(np.where(last > 0, codes + first, size) + starts)
-        first += letters**length
-    indices = np.concatenate(levels, axis=1).reshape(-1)
-    counts = np.bincount(indices, minlength=len(strings) * (size + 1)).reshape(len(strings), size + 1)
-    return counts[:, :size].astype(np.float32)
+    from seqopt.kernels.compiled_ngrams import count_all
+
+    counts = np.zeros((len(strings), _possible(letters, longest)), dtype=np.float32)
+    starts = np.array([_possible(letters, length) for length in range(longest + 1)], dtype=np.int64)
+    count_all(strings.tokens, strings.lengths, letters, starts, counts)
+    return counts
 
 
 _remembered_counts = once_per_strings(_dense_counts)

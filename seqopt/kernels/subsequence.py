@@ -186,6 +186,7 @@ class SubsequenceKernel(DescribedKernel):
         self._cache = SumsCache(cache_bytes)
         self._recent = SumsCache(min(cache_bytes, RECENT_BYTES), shared=True)
         self._interpolated: InterpolatedGram | None = None
+        self._worked_out: tuple[tuple[bytes, ...], tuple[npt.NDArray[np.float64], FloatArray, float]] | None = None
         self._bounds: dict[str, tuple[float, float]] = {}
         # Parameters start in torch's default precision, as in every gpytorch kernel; what was asked for is kept.
         self._given: dict[str, Tensor] = {}
@@ -508,7 +509,7 @@ class SubsequenceKernel(DescribedKernel):
             self.forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_interpolated": None}
+        return {**self.__dict__, "_interpolated": None, "_worked_out": None}
 
     def _interpolant(self, x: Tensor) -> InterpolatedGram | None:
         if not self.normalize or self.batch_shape or not self.raw_gap_decay.requires_grad:
@@ -548,14 +549,23 @@ class SubsequenceKernel(DescribedKernel):
 
     def _programs(self, pairs: Pairs, dtype: torch.dtype) -> list[tuple[Program, npt.NDArray[np.intp], FloatArray]]:
         """Each distinct gap decay of the batch: its program, and the indices and weights (r x order) that share it."""
-        gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()
-        weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
-        heaviest = float(weights.sum(axis=-1).max(initial=0.0))
+        gaps, weights, heaviest = self._decays()
         found = []
         for gap in np.unique(gaps):
             indices = np.flatnonzero(gaps == gap)
             found.append((self._program(float(gap), pairs, dtype, heaviest), indices, weights[indices]))
         return found
+
+    def _decays(self) -> tuple[npt.NDArray[np.float64], FloatArray, float]:
+        """Gap decays, weights of the orders and the largest sum of these, worked out when parameters have changed."""
+        names = [name for name in ("match_decay", "gap_decay", "order_weights") if hasattr(self, f"raw_{name}")]
+        raw = [getattr(self, f"raw_{name}").detach() for name in names]
+        now = tuple(one.cpu().numpy().tobytes() for one in (*raw, *(self._given[name] for name in names)))
+        if self._worked_out is None or self._worked_out[0] != now:
+            weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
+            gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()
+            self._worked_out = now, (gaps, weights, float(weights.sum(axis=-1).max(initial=0.0)))
+        return self._worked_out[1]
 
     def at(self, match_decay: Tensor, gap_decay: Tensor) -> SubsequenceKernel:
         """This kernel at other decays, a batch of them; those that share their gap decay share its dynamic program.

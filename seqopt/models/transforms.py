@@ -112,9 +112,8 @@ def fit_with_transform(
     state = surrogate.fitted
     if state.wanted is not None or len(state.keys) != len(everything):
         return None
-    chosen = state.encoded.take(rows)
-    gram = np.asarray(state.evaluator.cross(chosen, None, state.evaluator.self_similarity(chosen)), dtype=np.float64)
-    transform.current = best_transform(candidates, everything[rows], gram.reshape(-1, len(rows), len(rows)))
+    gram = (state.prior() / state.scale[:, None, None]).numpy()[:, rows[:, None], rows]
+    transform.current = best_transform(candidates, everything[rows], gram)
     if transform.current != first:
         fit()
     return _form(transform.current)

@@ -32,6 +32,7 @@ PADDING = -1
 """Stands after the last symbol of a row."""
 
 UNKNOWN = -2
+UNKNOWN_BYTE = 255
 """Stands for a character that is no symbol."""
 
 ENUMERATION_LIMIT = 1_000_000
@@ -95,6 +96,11 @@ class SequenceSpace(Shown, Configurable, ABC):
             self._of_code = np.full(highest + 1, UNKNOWN)
             self._of_code[[ord(symbol) for symbol in self.symbols]] = np.arange(len(self.symbols))
             self._of_code[0] = PADDING
+        # And of ASCII, one of bytes is faster still.
+        self._of_byte: bytes | None = None
+        if self._symbol_width == 1 and all(symbol.isascii() for symbol in self.symbols):
+            numbers = {ord(symbol): number for number, symbol in enumerate(self.symbols)}
+            self._of_byte = bytes(numbers.get(code, UNKNOWN_BYTE) for code in range(256))
 
     @property
     @abstractmethod
@@ -462,6 +468,12 @@ class SequenceSpace(Shown, Configurable, ABC):
         """Symbol numbers of strings of at most ``width`` symbols of one length; `None` for an unknown symbol."""
         step = self._symbol_width
         assert step is not None
+        text = "".join(strings) if self._of_byte is not None else ""
+        if len(text) == len(strings) * width and text.isascii():
+            numbered = text.encode().translate(self._of_byte)
+            if UNKNOWN_BYTE in numbered:
+                return None
+            return np.frombuffer(numbered, dtype=np.uint8).reshape(len(strings), width).astype(np.intp)
         padded = np.array(strings, dtype=f"U{width * step}")
         if self._of_code is not None:
             codes = padded.view(np.uint32).reshape(len(strings), width)

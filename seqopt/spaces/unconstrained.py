@@ -121,11 +121,14 @@ class StringSpace(SequenceSpace):
         deletes = (move == 1) & shorter
         inserts = (move > 0) & ~deletes
         position = rng.integers(lengths + inserts, size=n)
-        columns = np.arange(width)
-        after = columns >= position[:, None]
-        source = columns + (after & deletes[:, None]) - (after & inserts[:, None])
-        padded = np.concatenate([rows, np.full((n, 1), PADDING)], axis=1)
-        changed = np.take_along_axis(padded, np.maximum(source, 0), axis=1)
+        if deletes.any() or inserts.any():
+            columns = np.arange(width)
+            after = columns >= position[:, None]
+            source = columns + (after & deletes[:, None]) - (after & inserts[:, None])
+            padded = np.concatenate([rows, np.full((n, 1), PADDING)], axis=1)
+            changed = np.take_along_axis(padded, np.maximum(source, 0), axis=1)
+        else:
+            changed = rows.copy()
         written = np.flatnonzero(~deletes)
         changed[written, position[written]] = symbols[written]
         return changed

@@ -25,7 +25,7 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 from seqopt.kernels.engines.remembered import PartSums as PartSums
 from seqopt.kernels.engines.remembered import parts_in_use
+
+if TYPE_CHECKING:
+    from seqopt.kernels.engines.features import KnownParts
 
 FloatArray = npt.NDArray[np.floating]
 Sums = tuple[FloatArray, FloatArray | None]
@@ -77,6 +80,9 @@ GPU_SPEED = 75.0
 GPU_PAIRS = 40.0
 """How many pairs a core does while a GPU does one: few pairs of long strings leave it idle, and a lane of it
 is slow. In double precision an H100 takes as long for 136 pairs as a core for 22 to 57 (docs/performance.md)."""
+
+LATE = 2
+"""How many times the memory of the result the sums of all orders may take that are weighed when parts are added."""
 
 FEW = 16
 """New parts of strings up to which the engine for them is not chosen by estimated costs."""
@@ -170,10 +176,13 @@ def order_sums(
                [1.625 , 3.5625]])
     """
     decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
+    # What many weights add up to is worked out once, and not for each part.
+    late = partitions > 1 and LATE * len(matrix) >= order and len(matrix) > 1
+    of_parts = np.eye(order) if late else matrix
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
         return _chosen(engine, part, other, order, derivative, count).order_sums(
-            part, other, decay, matrix, derivative=derivative, dtype=number, threads=count
+            part, other, decay, of_parts, derivative=derivative, dtype=number, threads=count
         )
 
     note: Note | None = None
@@ -187,18 +196,38 @@ def order_sums(
             (decay, matrix.tobytes(), engine),
         )
         if number == np.float32:
+            known = kept.derived(
+                (decay, order, partitions, engine),
+                a,
+                lambda largest: _known_parts(engine, a, others, decay, order, workers, largest),
+            )
 
-            def of_new(part: EncodedStrings, place: int) -> FloatArray:
-                # For a few strings choosing takes longer than computing.
-                few = engine == "auto" and len(part) <= FEW and _why_not(ENGINES["pairs"]) is None
-                return _chosen("pairs" if few else engine, others[place], part, order, derivative, workers).order_sums(
-                    others[place], part, decay, matrix, derivative=derivative, dtype=number, threads=workers
-                )[0]
+            def of_new(new: EncodedStrings, places: npt.NDArray[np.intp]) -> FloatArray:
+                if known is not None:
+                    return known.sums(new, places, matrix)
+                sums = np.empty((*shape, len(new)), dtype=np.float32)
+                for place in np.unique(places).tolist():
+                    mine = np.flatnonzero(places == place)
+                    other, part = others[place], new.take(mine)
+                    # For a few strings choosing takes longer than computing.
+                    few = engine == "auto" and len(part) <= FEW and _why_not(ENGINES["pairs"]) is None
+                    own_engine = _chosen("pairs" if few else engine, other, part, order, derivative, workers)
+                    sums[..., mine] = own_engine.order_sums(
+                        other, part, decay, matrix, derivative=derivative, dtype=number, threads=workers
+                    )[0]
+                return sums
 
-            sums = kept.pairs(own, a, b, parts, shape, of_new)
-            return _squeezed(sums, weights), None
-        note = kept.noting(own, a, b, parts, shape)
-    return _added(of_part, a, b, partitions, weights, workers, note)
+            return _squeezed(kept.pairs(own, a, b, parts, shape, of_new), weights), None
+        noted = kept.noting(own, a, b, parts, shape)
+
+        def note(place: int, sums: FloatArray) -> None:
+            noted(place, _weighed(sums, matrix, symmetric=False) if late else sums)
+
+    sums, derivatives = _added(of_part, a, b, partitions, workers, note)
+    if late:
+        sums = _weighed(sums, matrix, symmetric=b is None)
+        derivatives = None if derivatives is None else _weighed(derivatives, matrix, symmetric=b is None)
+    return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
 
 
 def self_order_sums(
@@ -284,7 +313,8 @@ def paired_order_sums(
             own, a, _parts(a, partitions), (len(matrix),), number, lambda part: of_part(part, None, workers)[0]
         )
         return _squeezed(sums, weights), None
-    return _added(of_part, a, None if b is a else b, partitions, weights, workers)
+    sums, derivatives = _added(of_part, a, None if b is a else b, partitions, workers)
+    return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
 
 
 def check_order(order: int) -> None:
@@ -371,6 +401,25 @@ def _cheapest(
     return min((name for name in costs if _why_not(ENGINES[name]) is None), key=costs.__getitem__)
 
 
+def _known_parts(
+    engine: str,
+    strings: EncodedStrings,
+    parts: Sequence[EncodedStrings],
+    gap_decay: float,
+    order: int,
+    threads: int,
+    largest: int,
+) -> KnownParts | None:
+    """Features of the parts of some strings, where these make sums of new parts cheaper and are few enough bytes."""
+    if engine not in ("auto", "features") or _why_not(ENGINES["features"]) is not None:
+        return None
+    from seqopt.kernels.engines import features
+
+    if not features.saves_new_parts(strings, parts, order, largest):
+        return None
+    return features.KnownParts(strings, parts, gap_decay, order, threads)
+
+
 def _checked(
     gap_decay: float,
     order: int,
@@ -413,7 +462,6 @@ def _added(
     a: EncodedStrings,
     b: EncodedStrings | None,
     partitions: int,
-    weights: object,
     workers: int,
     note: Note | None = None,
 ) -> Sums:
@@ -432,8 +480,7 @@ def _added(
         with ThreadPoolExecutor(workers) as pool:
             chunks = (parts[start : start + workers] for start in range(0, partitions, workers))
             total = _total((sums for chunk in chunks for sums in pool.map(single_threaded, chunk)), note)
-    sums, derivatives = total
-    return _squeezed(sums, weights), None if derivatives is None else _squeezed(derivatives, weights)
+    return total
 
 
 def _total(parts: Iterable[Sums], note: Note | None) -> Sums:
@@ -460,6 +507,13 @@ def _parts(strings: EncodedStrings, partitions: int) -> list[EncodedStrings]:
 @once_per_strings
 def _split(strings: EncodedStrings, partitions: int) -> list[EncodedStrings]:
     return strings.split(partitions)
+
+
+def _weighed(sums: FloatArray, matrix: npt.NDArray[np.float64], *, symmetric: bool) -> FloatArray:
+    """Weighted sums, ``r x ...``, of those of all orders, in their precision."""
+    found: FloatArray = np.tensordot(matrix.astype(sums.dtype), sums, axes=1)
+    # A product of matrices may round equal columns in two ways.
+    return (found + found.swapaxes(-1, -2)) / 2 if symmetric else found
 
 
 def _squeezed(sums: FloatArray, weights: object) -> FloatArray:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 
+@lru_cache(maxsize=4096)
 def largest_sum(order: int, gap: float, first: int, second: int) -> float:
     r"""Base-10 logarithm of a bound on every per-order sum of a string of ``first`` with one of ``second`` symbols.
 

@@ -46,6 +46,9 @@ REGISTER_BYTES = 64 if _CPU_FEATURES.get("avx512f") else 32 if _CPU_FEATURES.get
 
 _IS_X86 = llvm.get_process_triple().split("-")[0] in ("x86_64", "amd64")
 
+SMALLEST_SCALE = 1e-4
+"""Product of gap decays from which `fill_features` multiplies all its sums by it, and least gap decay that it takes."""
+
 CACHE_LINE = 64
 """Bytes of a cache line, a multiple of every vector register."""
 
@@ -991,13 +994,55 @@ def fill_features(
     starts: Any,
     gap: Any,
     sums: Any,
+    features: Any,
+) -> None:
+    """Features of each string, those of length i from ``starts[i - 1]`` on.
+
+    What S holds is divided by the gap decay once for each symbol since it was last multiplied by all of these: so a
+    symbol that is read changes the S of sub-sequences that end with it and no others.
+    """
+    control = flush_denormals()
+    orders, one = len(starts) - 1, gap * 0 + 1
+    for string in range(len(lengths)):
+        sums[:] = 0
+        scale = one
+        for position in range(lengths[string]):
+            if scale < SMALLEST_SCALE:
+                for v in range(len(sums)):
+                    sums[v] *= scale
+                scale = one
+            symbol = numbers[tokens[string, position]]
+            if symbol >= 0:
+                for i in range(orders - 1, 0, -1):
+                    # Longest first, so that S of the shorter ones is still that of before.
+                    shorter = sums[starts[i - 1] : starts[i]]
+                    size = len(shorter)
+                    first = starts[i] + symbol * size
+                    _add_scaled(features[string, first : first + size], shorter, scale)
+                    if i < orders - 1:
+                        _add_scaled(sums[first : first + size], shorter, one / gap)
+                features[string, symbol] += 1
+                if orders > 1:
+                    sums[symbol] += one / (gap * scale)
+            scale *= gap
+    restore_control(control)
+
+
+@compiled
+def fill_features_and_slopes(
+    tokens: Any,
+    lengths: Any,
+    numbers: Any,
+    starts: Any,
+    gap: Any,
+    sums: Any,
     sum_slopes: Any,
     features: Any,
     slopes: Any,
 ) -> None:
-    """Features of each string, those of length i from ``starts[i - 1]`` on; ``slopes`` may be empty."""
+    """Features of each string and their derivatives, those of length i from ``starts[i - 1]`` on."""
     control = flush_denormals()
-    orders, derivative = len(starts) - 1, len(slopes) > 0
+    orders = len(starts) - 1
     for string in range(len(lengths)):
         sums[:] = 0
         sum_slopes[:] = 0
@@ -1010,21 +1055,25 @@ def fill_features(
                 if symbol >= 0:
                     first = starts[i] + symbol * size
                     _add(features[string, first : first + size], shorter)
-                    if derivative:
-                        _add(slopes[string, first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+                    _add(slopes[string, first : first + size], sum_slopes[starts[i - 1] : starts[i]])
                 if i < orders - 1:
-                    _decay(sums, sum_slopes, starts[i], starts[i + 1], gap, derivative)
+                    _decay(sums, sum_slopes, starts[i], starts[i + 1], gap)
                     if symbol >= 0:
                         _add(sums[first : first + size], shorter)
-                        if derivative:
-                            _add(sum_slopes[first : first + size], sum_slopes[starts[i - 1] : starts[i]])
+                        _add(sum_slopes[first : first + size], sum_slopes[starts[i - 1] : starts[i]])
             if symbol >= 0:
                 features[string, symbol] += 1
             if orders > 1:
-                _decay(sums, sum_slopes, 0, starts[1], gap, derivative)
+                _decay(sums, sum_slopes, 0, starts[1], gap)
                 if symbol >= 0:
                     sums[symbol] += 1
     restore_control(control)
+
+
+@compiled_part
+def _add_scaled(into: Any, values: Any, scale: Any) -> None:
+    for v in range(len(into)):
+        into[v] += scale * values[v]
 
 
 @compiled_part
@@ -1034,12 +1083,11 @@ def _add(into: Any, values: Any) -> None:
 
 
 @compiled_part
-def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any, derivative: bool) -> None:
+def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any) -> None:
     """S <- gap S and dS <- gap dS + S."""
     own, slopes = sums[first:last], sum_slopes[first:last]
-    if derivative:
-        for v in range(len(own)):
-            slopes[v] = gap * slopes[v] + own[v]
+    for v in range(len(own)):
+        slopes[v] = gap * slopes[v] + own[v]
     for v in range(len(own)):
         own[v] *= gap
 

@@ -39,9 +39,9 @@ import torch
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
-from seqopt.kernels.engines import _checked
+from seqopt.kernels.engines import MULTIPLICATIONS_PER_CELL, _checked
 from seqopt.kernels.engines.bounds import largest_sum
-from seqopt.kernels.engines.compiled import fill_features
+from seqopt.kernels.engines.compiled import SMALLEST_SCALE, fill_features, fill_features_and_slopes
 
 FloatArray = npt.NDArray[np.floating]
 IntArray = npt.NDArray[np.int64]
@@ -61,6 +61,10 @@ PAIR_COST = 60.0
 BLOCK_BYTES = 1 << 23
 """Bytes of a product before it is added to the result (8 MiB). Of a Gram matrix only blocks up to the diagonal are
 multiplied."""
+
+GRAM_BLOCKS = 4
+FEWEST_ROWS = 64
+"""Blocks that a Gram matrix has at least, if each has so many rows: of four, five eighths are multiplied."""
 
 LISTED_STRINGS = 4096
 """Strings whose symbols are listed at a time."""
@@ -182,6 +186,86 @@ def paired_order_sums(
     return results[0], results[1] if derivative else None
 
 
+class KnownParts:
+    """Features of the parts of some strings, kept for products with those of parts that are new; in single precision.
+
+    Only symbols of the strings have features, since others match nothing.
+
+    Args:
+        strings: n strings.
+        parts: Their parts: of each place, n.
+        gap_decay: Decay per skipped symbol.
+        order: Longest sub-sequence.
+        threads: Number of threads.
+
+    Example:
+        >>> from seqopt.encoding import Encoder
+        >>> encode = Encoder().encode
+        >>> strings, new = encode(["ACGA", "ACCC"]), encode(["AC", "CA"])
+        >>> known = KnownParts(strings, strings.split(2), gap_decay=0.5, order=2)
+        >>> known.sums(new, np.array([0, 1]), np.eye(2))[1]  # AC begins both; CA ends none
+        array([[1., 0.],
+               [1., 0.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        strings: EncodedStrings,
+        parts: Sequence[EncodedStrings],
+        gap_decay: float,
+        order: int,
+        threads: int | None = None,
+    ) -> None:
+        self._symbols = _occurring(strings)
+        self._gap, self._order, self._threads = gap_decay, order, threads
+        self._values = [self._of(part) for part in parts]
+
+    def _of(self, strings: EncodedStrings) -> FloatArray:
+        single = np.dtype(np.float32)
+        return _features(strings, self._symbols, self._gap, self._order, False, single, self._threads)[0]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(values.nbytes for values in self._values)
+
+    def sums(
+        self, new: EncodedStrings, places: npt.NDArray[np.intp], weights: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float32]:
+        """Weighted sums of some parts with those at the same place of each string.
+
+        Args:
+            new: m parts.
+            places: The places they are at, ascending.
+            weights: ``r x order``.
+
+        Returns:
+            ``r x n x m``.
+        """
+        features = self._of(new)
+        products = np.empty((self._order, len(self._values[0]), len(new)), dtype=np.float32)
+        starts = np.searchsorted(places, np.arange(len(self._values) + 1))
+        ranges = _ranges(len(self._symbols), self._order)
+        for known, (start, stop) in zip(self._values, pairwise(starts.tolist()), strict=True):
+            if start < stop:
+                for product, columns in zip(products, ranges, strict=True):
+                    np.matmul(known[:, columns], features[start:stop, columns].T, out=product[:, start:stop])
+        return np.tensordot(weights.astype(np.float32), products, axes=1)
+
+
+def saves_new_parts(strings: EncodedStrings, parts: Sequence[EncodedStrings], order: int, largest: int) -> bool:
+    """Whether features, kept in at most so many bytes, cost less for new parts of strings than dynamic programs."""
+    size, single = feature_count(len(_occurring(strings)), order), np.dtype(np.float32)
+    if size * single.itemsize * len(strings) * len(parts) > largest:
+        return False
+    try:
+        _check(parts, len(_occurring(strings)), order, single, False)
+    except InputError:
+        return False
+    length = float(strings.lengths.mean()) / len(parts)
+    own = length * (SYMBOL_COST + STATE_COST * size) + len(strings) * (PAIR_COST + size)
+    return own < MULTIPLICATIONS_PER_CELL * order * len(strings) * length * length
+
+
 def cost(a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool = False) -> float:
     """Estimated cost of a call, in multiplications of matrix products; infinite where it would be refused."""
     columns = a if b is None else b
@@ -202,6 +286,8 @@ def _multiply(
     """Weighted sums over orders of products of features; ``results`` is parts x r x rows x columns."""
     step = max(1, BLOCK_BYTES // max(1, right.shape[1] * left.itemsize))
     symmetric = left is right
+    if symmetric:
+        step = min(step, max(FEWEST_ROWS, -(-left.shape[1] // GRAM_BLOCKS)))
     scale = np.empty(0)
     if len(weights) == 1:
         scale = np.concatenate([np.full(part.stop - part.start, w) for part, w in zip(ranges, weights[0], strict=True)])
@@ -256,18 +342,13 @@ def _fill(
 
     def run(first: int, last: int) -> None:
         # Contiguous arrays throughout: the compiled loops are vectorised for those only.
-        nothing = np.zeros((0, 0), dtype=parts.dtype)
-        fill_features(
-            strings.tokens[first:last],
-            strings.lengths[first:last],
-            numbers,
-            starts,
-            parts.dtype.type(gap),
-            np.zeros(starts[-2], dtype=parts.dtype),
-            np.zeros(starts[-2], dtype=parts.dtype),
-            parts[0, first:last],
-            parts[1, first:last] if len(parts) == 2 else nothing,
-        )
+        rows = strings.tokens[first:last], strings.lengths[first:last], numbers, starts, parts.dtype.type(gap)
+        sums = np.zeros((2, starts[-2]), dtype=parts.dtype)
+        if len(parts) == 1 and gap >= SMALLEST_SCALE:
+            fill_features(*rows, sums[0], parts[0, first:last])
+            return
+        slopes = parts[1, first:last] if len(parts) == 2 else np.zeros_like(parts[0, first:last])
+        fill_features_and_slopes(*rows, sums[0], sums[1], parts[0, first:last], slopes)
 
     workers = torch.get_num_threads() if threads is None else threads
     count = len(strings)
@@ -324,8 +405,10 @@ def _check(sides: Sequence[EncodedStrings], symbols: int, order: int, dtype: np.
             f"string, and at most {FEATURE_BYTES // 2:,} are allowed; choose engine='cpu' or a lower order"
         )
     longest = max(int(strings.lengths.max(initial=0)) for strings in sides)
-    # A feature is at most the root of a string's sum with itself; its derivative is at most that many gaps as large.
-    if largest_sum(order, 1.0, longest, longest) / 2 + np.log10(max(longest, 1)) > np.log10(np.finfo(dtype).max):
+    # A feature is at most the root of a string's sum with itself; its derivative is at most that many gaps as large,
+    # and what adds up to it is held divided by gap decays.
+    spare = max(np.log10(max(longest, 1)), -2.0 * np.log10(SMALLEST_SCALE))
+    if largest_sum(order, 1.0, longest, longest) / 2 + spare > np.log10(np.finfo(dtype).max):
         raise InputError(
             f"strings of {longest} symbols may have more sub-sequences of {order} symbols than {dtype} can express; "
             f"choose engine='cpu' or a lower order"

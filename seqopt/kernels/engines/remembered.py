@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,18 @@ a string, all are compared with one more."""
 
 ENTRY_BYTES = 150
 """Of a name in a dictionary, besides its symbols."""
+
+
+class Derived(Protocol):
+    """What is kept with sums, and its size."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes."""
+        ...
+
+
+T = TypeVar("T", bound=Derived)
 
 _used: ContextVar[PartSums | None] = ContextVar("_used", default=None)
 
@@ -66,6 +79,7 @@ class PartSums:
         self._names: dict[int, _Names] = {}
         # Of each list of others (0 for strings with themselves), by what else sums depend on.
         self._stores: dict[int, dict[tuple[object, ...], _Store]] = {}
+        self._derived: dict[int, dict[tuple[object, ...], Derived | None]] = {}
         # Sums belong to strings by their identity, which must not pass to others.
         self._others: dict[int, EncodedStrings] = {}
 
@@ -73,7 +87,8 @@ class PartSums:
     def held(self) -> int:
         """Bytes of the sums, with the room for more, and of the names of the parts."""
         names = sum(one.nbytes for one in self._names.values())
-        return names + sum(store.nbytes for stores in self._stores.values() for store in stores.values())
+        derived = sum(one.nbytes for made in self._derived.values() for one in made.values() if one is not None)
+        return names + derived + sum(store.nbytes for stores in self._stores.values() for store in stores.values())
 
     def has_room(self, strings: int, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether sums of one shape for all parts of so many strings are kept."""
@@ -88,6 +103,26 @@ class PartSums:
         finally:
             _used.reset(token)
 
+    def derived(self, key: tuple[object, ...], others: EncodedStrings, make: Callable[[int], T | None]) -> T | None:
+        """What is derived from some others, for sums with them, and kept as long as these sums are.
+
+        Args:
+            key: What it depends on besides the strings.
+            others: The others.
+            make: Makes it, given how many bytes it may have; nothing where it would have more.
+        """
+        with self._lock:
+            self._met(others)
+            made = self._derived.setdefault(id(others), {})
+            if key not in made:
+                # Half of what is left when one call fills the other half with sums.
+                one = make(self.budget // 4)
+                if one is not None and self.held + one.nbytes > self.budget:
+                    self._drop()
+                    made = self._derived.setdefault(id(others), {})
+                made[key] = one
+            return cast("T | None", made[key])
+
     def pairs(
         self,
         key: tuple[object, ...],
@@ -95,7 +130,7 @@ class PartSums:
         strings: EncodedStrings,
         parts: Sequence[EncodedStrings],
         shape: tuple[int, ...],
-        compute: Callable[[EncodedStrings, int], FloatArray],
+        compute: Callable[[EncodedStrings, Indices], FloatArray],
     ) -> FloatArray:
         """Sums of N strings with others, each part with the same part of these, in single precision.
 
@@ -105,7 +140,7 @@ class PartSums:
             strings: The strings.
             parts: Their parts.
             shape: Of the sums of one string: so many sums, others.
-            compute: Sums of some parts, and which of the parts these are: ``shape x parts``.
+            compute: Sums of some parts, and which of the parts these are, ascending: ``shape x parts``.
 
         Returns:
             ``shape x N``.
@@ -113,10 +148,10 @@ class PartSums:
         with self._lock:
             numbers, store = self._of_pairs(key, others, strings, parts, shape)
             missing, where = store.missing(numbers)
-            for number, part in enumerate(parts):
-                mine = where // len(strings) == number
-                if mine.any():
-                    store.put(missing[mine], compute(part.take(where[mine] % len(strings)), number))
+            if len(missing):
+                in_places = np.argsort(where)
+                new, places = _gathered(strings, parts, where[in_places])
+                store.put(missing[in_places], compute(new, places))
             return store.added(numbers)
 
     def selves(
@@ -145,15 +180,7 @@ class PartSums:
             numbers, store = self._numbered(0, key, strings, parts, shape, dtype)
             missing, where = store.missing(numbers)
             if len(missing):
-                width = max(part.width for part in parts)
-                part_of, string = np.divmod(where, len(strings))
-                tokens = np.zeros((len(missing), width), dtype=strings.tokens.dtype)
-                lengths = np.empty(len(missing), dtype=np.int32)
-                for number, part in enumerate(parts):
-                    mine = part_of == number
-                    tokens[mine, : part.width] = part.tokens[string[mine]]
-                    lengths[mine] = part.lengths[string[mine]]
-                store.put(missing, compute(EncodedStrings(tokens, lengths)))
+                store.put(missing, compute(_gathered(strings, parts, where)[0]))
             return store.added(numbers)
 
     def noting(
@@ -185,12 +212,20 @@ class PartSums:
         parts: Sequence[EncodedStrings],
         shape: tuple[int, ...],
     ) -> tuple[Indices, _Store]:
+        self._met(others)
+        return self._numbered(id(others), key, strings, parts, shape, np.dtype(np.float32))
+
+    def _met(self, others: EncodedStrings) -> None:
+        """Keep what belongs to some others and to those met last before."""
         self._others[id(others)] = self._others.pop(id(others), others)
         while len(self._others) > MOST_OTHERS:
             oldest = next(iter(self._others))
             del self._others[oldest]
             self._stores.pop(oldest, None)
-        return self._numbered(id(others), key, strings, parts, shape, np.dtype(np.float32))
+            self._derived.pop(oldest, None)
+
+    def _drop(self) -> None:
+        self._names, self._stores, self._derived = {}, {}, {}
 
     def _numbered(
         self,
@@ -205,7 +240,7 @@ class PartSums:
         names, store = self._place(of, key, len(parts), shape, dtype)
         numbers = names.of(strings, parts)
         if self.held + store.growth(names.count) > self.budget:
-            self._names, self._stores = {}, {}
+            self._drop()
             names, store = self._place(of, key, len(parts), shape, dtype)
             numbers = names.of(strings, parts)
         store.grow(names.count)
@@ -247,10 +282,12 @@ class _Names:
         for own, part, known in zip(found, parts, self._numbers, strict=True):
             # In one type, since an alphabet that grows changes it.
             tokens = np.ascontiguousarray(part.tokens, dtype=np.uint16)
-            symbols, width = tokens.tobytes(), tokens.shape[1] * tokens.itemsize
-            ends = np.arange(len(part)) * width + part.lengths.astype(np.int64) * tokens.itemsize
-            starts = range(0, len(part) * width, width) if width else [0] * len(part)
-            names = [symbols[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
+            # Without the zeros at the end, which tell no two apart.
+            names: list[bytes] = (
+                tokens.view(f"S{tokens.shape[1] * tokens.itemsize}").ravel().tolist()
+                if tokens.shape[1]
+                else [b""] * len(tokens)
+            )
             own[:] = [known.get(name, -1) for name in names]
             for string in np.flatnonzero(own < 0).tolist():
                 number = known.setdefault(names[string], self.count)
@@ -260,6 +297,20 @@ class _Names:
                 own[string] = number
         self._last = strings, found
         return found
+
+
+def _gathered(
+    strings: EncodedStrings, parts: Sequence[EncodedStrings], where: Indices
+) -> tuple[EncodedStrings, Indices]:
+    """Some of the parts of some strings, and which of the parts each is, given where they stand, parts x strings."""
+    places, string = np.divmod(where, len(strings))
+    tokens = np.zeros((len(where), max(part.width for part in parts)), dtype=strings.tokens.dtype)
+    lengths = np.empty(len(where), dtype=np.int32)
+    for place in np.unique(places).tolist():
+        mine, part = places == place, parts[place]
+        tokens[mine, : part.width] = part.tokens[string[mine]]
+        lengths[mine] = part.lengths[string[mine]]
+    return EncodedStrings(tokens, lengths), places
 
 
 @dataclass

@@ -253,6 +253,26 @@ def test_parts_add_up_in_any_number_of_threads(partitions):
     np.testing.assert_allclose(selves, np.diagonal(whole[0], axis1=1, axis2=2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize("engine", ["cpu", "features"])
+def test_weighted_sums_of_parts_are_those_of_all_orders(engine, rows):
+    rng = np.random.default_rng(rows)
+    a, b = encode_both(
+        ["".join(rng.choice(list("abcd"), 8 + i % 9)) for i in range(9)],
+        ["".join(rng.choice(list("abcd"), 9 + i % 5)) for i in range(7)],
+    )
+    matrix = rng.uniform(size=(rows, 4))
+    matrix[0, 2] = 0.0
+    options = {"gap_decay": 0.6, "order": 4, "derivative": True, "partitions": 3}
+    for other in (b, None):
+        every = order_sums(a, other, engine="reference", **options)
+        for weights, pattern in ((matrix, "ri,iab->rab"), (matrix[0], "i,iab->ab")):
+            weighted = order_sums(a, other, weights=weights, engine=engine, **options)
+            for values, all_orders in zip(weighted, every, strict=True):
+                np.testing.assert_allclose(values, np.einsum(pattern, weights, all_orders), rtol=1e-10)
+                assert other is not None or np.array_equal(values, values.swapaxes(-1, -2))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

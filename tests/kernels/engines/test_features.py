@@ -293,6 +293,18 @@ def test_fading_states_do_not_disturb_float32():
     close(order_sums(strings, None, 0.1, 3, dtype=np.float32), expected, np.float32)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("gap", [1.0, 0.999, 0.5, 0.1, 1.1e-4, 0.9e-4, 1e-9, 1e-30])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_features_without_derivatives_are_those_with_them(order, gap, dtype):
+    # One way divides sums by decays and the other multiplies them, symbol by symbol.
+    strings = Encoder().encode([*random_strings(6, 120, np.random.default_rng(1)), "a" * 90 + "b" + "c" * 90, "", "a"])
+    alone, nothing = subsequence_features(strings, gap, order, dtype=dtype, threads=1)
+    with_slopes, _ = subsequence_features(strings, gap, order, derivative=True, dtype=dtype, threads=1)
+    assert nothing is None
+    np.testing.assert_allclose(alone, with_slopes, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-37)
+
+
 def test_sums_beyond_float32_are_infinite():
     strings = Encoder().encode(["a" * 200, "a" * 14, "b"])
     sums, derivatives = order_sums(strings, None, 1.0, 13, dtype=np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import sys
 import warnings
@@ -324,3 +325,76 @@ def test_a_search_uses_them_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) 
     assert len(used) > 10
     monkeypatch.setattr(PartSums, "has_room", lambda *_: False)
     assert asked() == with_parts
+
+
+def test_features_of_known_parts_give_the_sums_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    encoder = Encoder(alphabet=Alphabet("ABCDE"))
+    known = encoder.encode(drawn(rng, 40, 180, 200))
+    children = drawn(rng, 12, 180, 200)
+    children[3] = children[3][:50] + "E" + children[3][51:]  # which no known string has
+    new = encoder.encode(children)
+    made: list[str] = []
+    of_features = importlib.import_module("seqopt.kernels.engines.features")
+
+    class Counted(of_features.KnownParts):  # type: ignore[misc,name-defined]
+        def __init__(self, *arguments: object) -> None:
+            made.append("features")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(of_features, "KnownParts", Counted)
+    for engine, features in (("auto", 1), ("features", 1), ("pairs", 0)):
+        parts = PartSums()
+        options = {"weights": WEIGHTS, "partitions": 4, "threads": 1, "engine": engine}
+        made.clear()
+        with parts.used():
+            for strings in (new, new.take(np.arange(5)), encoder.encode(drawn(rng, 3, 180, 200))):
+                single, _ = order_sums(known, strings, 0.6, 3, dtype=np.float32, **options)
+                expected, _ = order_sums(known, strings, 0.6, 3, **options)
+                np.testing.assert_allclose(single, expected, rtol=2e-6)
+                vector, _ = order_sums(known, strings, 0.6, 3, dtype=np.float32, **options | {"weights": WEIGHTS[0]})
+                np.testing.assert_allclose(vector, expected[0], rtol=2e-6)
+        assert len(made) == features, engine
+        # A quarter of what it may hold is less than the features: these are left out then, and sums are as right.
+        small = PartSums(2_000_000)
+        made.clear()
+        with small.used():
+            single, _ = order_sums(known, new, 0.6, 4, weights=np.ones(4), partitions=40, dtype=np.float32)
+            np.testing.assert_allclose(
+                single, order_sums(known, new, 0.6, 4, weights=np.ones(4), partitions=40)[0], rtol=2e-6
+            )
+        assert not made
+        assert small.held <= 2_000_000
+
+
+def test_features_are_held_with_the_sums_and_dropped_with_their_strings() -> None:
+    rng = np.random.default_rng(4)
+    parts = PartSums()
+    options = {"weights": np.ones(3), "partitions": 4, "dtype": np.float32, "engine": "features"}
+    held = []
+    with parts.used():
+        for _ in range(remembered.MOST_OTHERS + 3):
+            known = ENCODER.encode(drawn(rng, 40, 180, 200))
+            order_sums(known, ENCODER.encode(drawn(rng, 2, 180, 200)), 0.6, 3, **options)
+            held.append(parts.held)
+    features = 40 * 4 * (4 + 16 + 64) * 4
+    assert held[0] > features
+    # Names of parts stay; sums and features of lists that were met before the last four do not.
+    grown = np.diff(held)
+    assert (grown[: remembered.MOST_OTHERS - 1] > features).all()
+    assert (grown[remembered.MOST_OTHERS - 1 :] < features / 2).all()
+
+
+def test_what_does_not_fit_beside_features_drops_what_there_is() -> None:
+    rng = np.random.default_rng(5)
+    known = [ENCODER.encode(drawn(rng, 40, 180, 200)) for _ in range(3)]
+    features = 40 * 4 * (4 + 16 + 64) * 4
+    parts = PartSums(4 * features + 1000)
+    new = ENCODER.encode(drawn(rng, 4, 180, 200))
+    options = {"weights": np.ones(3), "partitions": 4, "engine": "features"}
+    with parts.used():
+        for _ in range(2):
+            for others in known:
+                single, _ = order_sums(others, new, 0.6, 3, dtype=np.float32, **options)
+                np.testing.assert_allclose(single, order_sums(others, new, 0.6, 3, **options)[0], rtol=2e-6)
+                assert parts.held <= parts.budget
