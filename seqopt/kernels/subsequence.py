@@ -559,8 +559,9 @@ class SubsequenceKernel(DescribedKernel):
     def _decays(self) -> tuple[npt.NDArray[np.float64], FloatArray, float]:
         """Gap decays, weights of the orders and the largest sum of these, worked out when parameters have changed."""
         names = [name for name in ("match_decay", "gap_decay", "order_weights") if hasattr(self, f"raw_{name}")]
-        raw = [getattr(self, f"raw_{name}").detach() for name in names]
-        now = tuple(one.cpu().numpy().tobytes() for one in (*raw, *(self._given[name] for name in names)))
+        raw = [getattr(self, f"raw_{name}").detach().cpu() for name in names]
+        # NumPy has no bfloat16.
+        now = tuple(one.double().numpy().tobytes() for one in (*raw, *(self._given[name] for name in names)))
         if self._worked_out is None or self._worked_out[0] != now:
             weights = self._weights.detach().cpu().reshape(-1, self.order).numpy()
             gaps = self.gap_decay.detach().double().cpu().reshape(-1).numpy()

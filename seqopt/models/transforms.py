@@ -112,7 +112,13 @@ def fit_with_transform(
     state = surrogate.fitted
     if state.wanted is not None or len(state.keys) != len(everything):
         return None
-    gram = (state.prior() / state.scale[:, None, None]).numpy()[:, rows[:, None], rows]
+    if len(rows) == len(everything):
+        # The factor is at hand; kernels are not evaluated again.
+        gram = (state.prior() / state.scale[:, None, None]).numpy()
+    else:
+        chosen = state.encoded.take(rows)
+        gram = np.asarray(state.evaluator.cross(chosen, None, state.evaluator.self_similarity(chosen)))
+        gram = gram.astype(np.float64, copy=False).reshape(-1, len(rows), len(rows))
     transform.current = best_transform(candidates, everything[rows], gram)
     if transform.current != first:
         fit()

@@ -788,3 +788,23 @@ def test_a_state_dict_keeps_parameters_in_double_precision() -> None:
     with torch.no_grad():
         target.raw_gap_decay.copy_(torch.tensor(0.9))
     assert float(target.gap_decay) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_kernels_of_any_precision_compute_covariances_between_strings(dtype):
+    strings = Encoder().encode(["ACGT", "AGT", "TTTT"])
+    exact = SubsequenceKernel(order=3).cross(strings)
+    np.testing.assert_allclose(SubsequenceKernel(order=3).to(dtype).cross(strings), exact, rtol=1e-2)
+
+
+def test_decays_that_are_changed_in_place_count():
+    strings = Encoder().encode(["ACGT", "AGT", "TATT"])
+    kernel = SubsequenceKernel(order=3)
+    before = kernel.cross(strings)
+    for name, value in (("gap_decay", 0.9), ("match_decay", 0.2)):
+        with torch.no_grad():
+            getattr(kernel, f"raw_{name}").fill_(value)
+        after = kernel.cross(strings)
+        assert np.abs(after - before).max() > 0.01
+        np.testing.assert_allclose(after, kernel(strings.to_tensor(4)).to_dense().detach().numpy(), rtol=1e-6)
+        before = after

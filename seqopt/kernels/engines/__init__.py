@@ -34,6 +34,7 @@ import torch
 from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
+from seqopt.kernels.engines.bounds import all_finite
 from seqopt.kernels.engines.remembered import PartSums as PartSums
 from seqopt.kernels.engines.remembered import parts_in_use
 
@@ -80,9 +81,6 @@ GPU_SPEED = 75.0
 GPU_PAIRS = 40.0
 """How many pairs a core does while a GPU does one: few pairs of long strings leave it idle, and a lane of it
 is slow. In double precision an H100 takes as long for 136 pairs as a core for 22 to 57 (docs/performance.md)."""
-
-LATE = 2
-"""How many times the memory of the result the sums of all orders may take that are weighed when parts are added."""
 
 FEW = 16
 """New parts of strings up to which the engine for them is not chosen by estimated costs."""
@@ -145,7 +143,7 @@ def order_sums(
         order: Longest sub-sequence, n >= 1.
         derivative: Also return the derivatives in the gap decay.
         weights: Nothing for the per-order sums; n numbers w for sum_i w_i h_i; an r x n matrix for r such
-            sums. With weights no per-order array is stored.
+            sums. With weights no per-order array is stored, but of strings in parts where r is larger than n.
         dtype: float64 or float32, of the computation and of the results. In float32, sums beyond 3e38 are
             infinite; they need long sub-sequences, hundreds of symbols and a gap decay near 1.
         engine: A name in `ENGINES`, or ``"auto"``: ``cuda`` for large problems where there is a GPU, ``features``
@@ -177,7 +175,8 @@ def order_sums(
     """
     decay, matrix, number, workers = _checked(gap_decay, order, weights, dtype, threads)
     # What many weights add up to is worked out once, and not for each part.
-    late = partitions > 1 and LATE * len(matrix) >= order and len(matrix) > 1
+    first, second = (int(strings.lengths.max(initial=1)) for strings in (a, a if b is None else b))
+    late = partitions > 1 and len(matrix) > order and all_finite(order, decay, first, second, number)
     of_parts = np.eye(order) if late else matrix
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
@@ -203,7 +202,7 @@ def order_sums(
             )
 
             def of_new(new: EncodedStrings, places: npt.NDArray[np.intp]) -> FloatArray:
-                if known is not None:
+                if known is not None and known.takes(new):
                     return known.sums(new, places, matrix)
                 sums = np.empty((*shape, len(new)), dtype=np.float32)
                 for place in np.unique(places).tolist():

@@ -25,3 +25,16 @@ def largest_sum(order: int, gap: float, first: int, second: int) -> float:
         decayed = np.inf if gap == 1.0 else np.log10(max(length, 1)) - (orders - 1.0) * np.log10(1.0 - gap)
         bound += np.minimum(np.maximum.accumulate(counted), decayed)
     return float(bound.max())
+
+
+def all_finite(order: int, gap: float, first: int, second: int, dtype: np.dtype) -> bool:
+    """Whether all per-order sums of strings of ``first`` and ``second`` symbols, and their derivatives, are sure to be
+    within a precision. An infinite one would spoil the sums in which its weight is zero.
+
+    Example:
+        >>> all_finite(2, 0.5, 10, 10, np.dtype(np.float32)), all_finite(16, 1.0, 600, 600, np.dtype(np.float32))
+        (True, False)
+    """
+    # Each of the symbols that a sub-sequence skips adds to the derivative.
+    slopes = np.log10(first + second + 1.0)
+    return bool(largest_sum(order, gap, first, second) + slopes < np.log10(np.finfo(dtype).max) - 1.0)

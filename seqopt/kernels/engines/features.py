@@ -40,7 +40,7 @@ from seqopt.encoding import EncodedStrings
 from seqopt.encoding.derived import once_per_strings
 from seqopt.errors import InputError
 from seqopt.kernels.engines import MULTIPLICATIONS_PER_CELL, _checked
-from seqopt.kernels.engines.bounds import largest_sum
+from seqopt.kernels.engines.bounds import all_finite, largest_sum
 from seqopt.kernels.engines.compiled import SMALLEST_SCALE, fill_features, fill_features_and_slopes
 
 FloatArray = npt.NDArray[np.floating]
@@ -65,6 +65,9 @@ multiplied."""
 GRAM_BLOCKS = 4
 FEWEST_ROWS = 64
 """Blocks that a Gram matrix has at least, if each has so many rows: of four, five eighths are multiplied."""
+
+NEW_BYTES = 1 << 24
+"""Bytes of the features of new parts that are compared at once, and of their products (16 MiB)."""
 
 LISTED_STRINGS = 4096
 """Strings whose symbols are listed at a time."""
@@ -218,6 +221,7 @@ class KnownParts:
     ) -> None:
         self._symbols = _occurring(strings)
         self._gap, self._order, self._threads = gap_decay, order, threads
+        self._longest = max(int(part.lengths.max(initial=1)) for part in parts)
         self._values = [self._of(part) for part in parts]
 
     def _of(self, strings: EncodedStrings) -> FloatArray:
@@ -241,15 +245,27 @@ class KnownParts:
         Returns:
             ``r x n x m``.
         """
-        features = self._of(new)
-        products = np.empty((self._order, len(self._values[0]), len(new)), dtype=np.float32)
-        starts = np.searchsorted(places, np.arange(len(self._values) + 1))
-        ranges = _ranges(len(self._symbols), self._order)
-        for known, (start, stop) in zip(self._values, pairwise(starts.tolist()), strict=True):
-            if start < stop:
-                for product, columns in zip(products, ranges, strict=True):
-                    np.matmul(known[:, columns], features[start:stop, columns].T, out=product[:, start:stop])
-        return np.tensordot(weights.astype(np.float32), products, axes=1)
+        found = np.empty((len(weights), len(self._values[0]), len(new)), dtype=np.float32)
+        ranges, single = _ranges(len(self._symbols), self._order), weights.astype(np.float32)
+        row_bytes = 4 * (ranges[-1].stop + self._order * len(self._values[0]))
+        step = max(1, NEW_BYTES // row_bytes)
+        for first in range(0, len(new), step):
+            here = slice(first, first + step)
+            features = self._of(new.take(here))
+            products = np.empty((self._order, len(self._values[0]), len(features)), dtype=np.float32)
+            starts = np.searchsorted(places[here], np.arange(len(self._values) + 1))
+            for known, (start, stop) in zip(self._values, pairwise(starts.tolist()), strict=True):
+                if start < stop:
+                    for product, columns in zip(products, ranges, strict=True):
+                        np.matmul(known[:, columns], features[start:stop, columns].T, out=product[:, start:stop])
+            found[:, :, here] = np.tensordot(single, products, axes=1)
+        return found
+
+    def takes(self, new: EncodedStrings) -> bool:
+        """Whether sums with some parts are sure to be within single precision."""
+        longest = int(new.lengths.max(initial=1))
+        finite = all_finite(self._order, self._gap, self._longest, longest, np.dtype(np.float32))
+        return finite and _fits([new], len(self._symbols), self._order)
 
 
 def saves_new_parts(strings: EncodedStrings, parts: Sequence[EncodedStrings], order: int, largest: int) -> bool:
@@ -257,13 +273,20 @@ def saves_new_parts(strings: EncodedStrings, parts: Sequence[EncodedStrings], or
     size, single = feature_count(len(_occurring(strings)), order), np.dtype(np.float32)
     if size * single.itemsize * len(strings) * len(parts) > largest:
         return False
-    try:
-        _check(parts, len(_occurring(strings)), order, single, False)
-    except InputError:
+    if not _fits(parts, len(_occurring(strings)), order):
         return False
     length = float(strings.lengths.mean()) / len(parts)
     own = length * (SYMBOL_COST + STATE_COST * size) + len(strings) * (PAIR_COST + size)
     return own < MULTIPLICATIONS_PER_CELL * order * len(strings) * length * length
+
+
+def _fits(parts: Sequence[EncodedStrings], symbols: int, order: int) -> bool:
+    """Whether features of all these are few enough and sure to be within single precision."""
+    try:
+        _check(parts, symbols, order, np.dtype(np.float32), False)
+    except InputError:
+        return False
+    return True
 
 
 def cost(a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, paired: bool = False) -> float:
@@ -347,8 +370,16 @@ def _fill(
         if len(parts) == 1 and gap >= SMALLEST_SCALE:
             fill_features(*rows, sums[0], parts[0, first:last])
             return
-        slopes = parts[1, first:last] if len(parts) == 2 else np.zeros_like(parts[0, first:last])
-        fill_features_and_slopes(*rows, sums[0], sums[1], parts[0, first:last], slopes)
+        if len(parts) == 2:
+            fill_features_and_slopes(*rows, sums[0], sums[1], parts[0, first:last], parts[1, first:last])
+            return
+        # Derivatives that nobody asked for, of a few strings at a time.
+        slopes = np.zeros_like(parts[0, first : min(first + FEWEST_ROWS, last)])
+        for start in range(first, last, len(slopes)):
+            some = slice(start, min(start + len(slopes), last))
+            fill_features_and_slopes(
+                strings.tokens[some], strings.lengths[some], *rows[2:], sums[0], sums[1], parts[0, some], slopes
+            )
 
     workers = torch.get_num_threads() if threads is None else threads
     count = len(strings)

@@ -25,11 +25,14 @@ FloatArray = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.intp]
 
 BUDGET = 1 << 27
-"""Bytes of sums beyond which all are dropped (128 MiB); see `PartSums`."""
+"""Bytes beyond which all sums are dropped (128 MiB); see `PartSums`."""
 
 MOST_OTHERS = 4
 """Lists of strings with which parts have been compared of which sums are kept: those met last. When a search has chosen
 a string, all are compared with one more."""
+
+DERIVED_SHARE = 4
+"""What part of all bytes may be what is derived from others: a quarter. Sums of one call have room beside it."""
 
 ENTRY_BYTES = 150
 """Of a name in a dictionary, besides its symbols."""
@@ -57,8 +60,9 @@ class PartSums:
     engine may share work between the strings that it is given together.
 
     Args:
-        budget: Bytes. Before more are held everything is dropped, to begin anew; what would need more than half of it
-            at a time is not kept. While an array grows, it is there twice.
+        budget: Bytes. Before more are held all sums are dropped, to begin anew; what would need more than half of it
+            at a time is not kept. Of what is derived from others, at most a quarter is kept. While an array grows, it
+            is there twice.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -87,8 +91,12 @@ class PartSums:
     def held(self) -> int:
         """Bytes of the sums, with the room for more, and of the names of the parts."""
         names = sum(one.nbytes for one in self._names.values())
-        derived = sum(one.nbytes for made in self._derived.values() for one in made.values() if one is not None)
-        return names + derived + sum(store.nbytes for stores in self._stores.values() for store in stores.values())
+        sums = sum(store.nbytes for stores in self._stores.values() for store in stores.values())
+        return names + sums + self._derived_bytes
+
+    @property
+    def _derived_bytes(self) -> int:
+        return sum(one.nbytes for made in self._derived.values() for one in made.values() if one is not None)
 
     def has_room(self, strings: int, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether sums of one shape for all parts of so many strings are kept."""
@@ -109,18 +117,13 @@ class PartSums:
         Args:
             key: What it depends on besides the strings.
             others: The others.
-            make: Makes it, given how many bytes it may have; nothing where it would have more.
+            make: Makes it, given how many bytes it may have, which may be none; nothing where it would have more.
         """
         with self._lock:
             self._met(others)
             made = self._derived.setdefault(id(others), {})
             if key not in made:
-                # Half of what is left when one call fills the other half with sums.
-                one = make(self.budget // 4)
-                if one is not None and self.held + one.nbytes > self.budget:
-                    self._drop()
-                    made = self._derived.setdefault(id(others), {})
-                made[key] = one
+                made[key] = make(self.budget // DERIVED_SHARE - self._derived_bytes)
             return cast("T | None", made[key])
 
     def pairs(
@@ -224,9 +227,6 @@ class PartSums:
             self._stores.pop(oldest, None)
             self._derived.pop(oldest, None)
 
-    def _drop(self) -> None:
-        self._names, self._stores, self._derived = {}, {}, {}
-
     def _numbered(
         self,
         of: int,
@@ -240,7 +240,7 @@ class PartSums:
         names, store = self._place(of, key, len(parts), shape, dtype)
         numbers = names.of(strings, parts)
         if self.held + store.growth(names.count) > self.budget:
-            self._drop()
+            self._names, self._stores = {}, {}
             names, store = self._place(of, key, len(parts), shape, dtype)
             numbers = names.of(strings, parts)
         store.grow(names.count)

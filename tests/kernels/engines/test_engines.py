@@ -253,6 +253,18 @@ def test_parts_add_up_in_any_number_of_threads(partitions):
     np.testing.assert_allclose(selves, np.diagonal(whole[0], axis1=1, axis2=2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [None, 1, 17, 20])
+def test_orders_beyond_single_precision_spoil_no_others(rows):
+    a, b = encode_both(["ab" * 300, "ba" * 310], ["ab" * 300])
+    weights = None if rows is None else np.vstack([np.eye(16)[:1], np.zeros((rows - 1, 16))])
+    options = {"dtype": np.float32, "partitions": 2, "engine": "pairs", "weights": weights}
+    for other in (b, None):
+        sums, _ = order_sums(a, other, 1.0, 16, **options)
+        assert np.isinf(order_sums(a, other, 1.0, 16, dtype=np.float32)[0][-1]).all()
+        np.testing.assert_allclose(sums[0, :, 0], [2 * 2 * 150**2, 2 * 2 * 150 * 155], rtol=1e-6)
+        assert rows is None or (sums[1:] == 0).all()
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 @pytest.mark.parametrize("engine", ["cpu", "features"])
 def test_weighted_sums_of_parts_are_those_of_all_orders(engine, rows):

@@ -385,16 +385,53 @@ def test_features_are_held_with_the_sums_and_dropped_with_their_strings() -> Non
     assert (grown[remembered.MOST_OTHERS - 1 :] < features / 2).all()
 
 
-def test_what_does_not_fit_beside_features_drops_what_there_is() -> None:
+def test_features_of_several_decays_take_no_more_than_their_share() -> None:
     rng = np.random.default_rng(5)
     known = [ENCODER.encode(drawn(rng, 40, 180, 200)) for _ in range(3)]
     features = 40 * 4 * (4 + 16 + 64) * 4
-    parts = PartSums(4 * features + 1000)
-    new = ENCODER.encode(drawn(rng, 4, 180, 200))
+    parts = PartSums(remembered.DERIVED_SHARE * 2 * features)
     options = {"weights": np.ones(3), "partitions": 4, "engine": "features"}
+    kept = []
     with parts.used():
-        for _ in range(2):
-            for others in known:
-                single, _ = order_sums(others, new, 0.6, 3, dtype=np.float32, **options)
-                np.testing.assert_allclose(single, order_sums(others, new, 0.6, 3, **options)[0], rtol=2e-6)
-                assert parts.held <= parts.budget
+        for _ in range(3):
+            new = ENCODER.encode(drawn(rng, 4, 180, 200))
+            for gap in (0.3, 0.6):
+                for others in known:
+                    single, _ = order_sums(others, new, gap, 3, dtype=np.float32, **options)
+                    np.testing.assert_allclose(single, order_sums(others, new, gap, 3, **options)[0], rtol=2e-6)
+                    assert parts.held <= parts.budget
+            kept.append(parts._derived_bytes)
+    # Those that came first, all the time: none pushes out another.
+    assert kept == [2 * features] * 3
+
+
+def test_new_parts_that_may_overflow_are_left_to_the_dynamic_program() -> None:
+    rng = np.random.default_rng(6)
+    encoder = Encoder(alphabet=Alphabet("ab"))
+    known = encoder.encode(["".join(rng.choice(list("ab"), 120)) for _ in range(60)])
+    new = encoder.encode(["a" * 40_000 + "b" * 40_000, "ab" * 60])
+    options = {"weights": np.eye(9)[:1], "partitions": 2}
+    with PartSums().used():
+        single, _ = order_sums(known, new, 1.0, 9, dtype=np.float32, **options)
+    np.testing.assert_allclose(single, order_sums(known, new, 1.0, 9, **options)[0], rtol=2e-6)
+
+
+def test_many_new_parts_take_no_more_memory_than_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_features = importlib.import_module("seqopt.kernels.engines.features")
+    rng = np.random.default_rng(7)
+    known, new = ENCODER.encode(drawn(rng, 20, 90, 100)), ENCODER.encode(drawn(rng, 30, 90, 100))
+    made: list[int] = []
+    filled = of_features._features
+
+    def counting(strings: EncodedStrings, *arguments: object) -> np.ndarray:
+        made.append(len(strings))
+        return filled(strings, *arguments)
+
+    options = {"weights": WEIGHTS, "partitions": 3, "engine": "features"}
+    expected, _ = order_sums(known, new, 0.6, 3, **options)
+    monkeypatch.setattr(of_features, "_features", counting)
+    monkeypatch.setattr(of_features, "NEW_BYTES", 7 * 4 * (84 + 3 * 20))
+    with PartSums().used():
+        single, _ = order_sums(known, new, 0.6, 3, dtype=np.float32, **options)
+    np.testing.assert_allclose(single, expected, rtol=2e-6)
+    assert made == [20] * 3 + [7] * 12 + [6]
