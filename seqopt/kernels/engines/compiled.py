@@ -47,7 +47,7 @@ REGISTER_BYTES = 64 if _CPU_FEATURES.get("avx512f") else 32 if _CPU_FEATURES.get
 _IS_X86 = llvm.get_process_triple().split("-")[0] in ("x86_64", "amd64")
 
 SMALLEST_SCALE = 1e-4
-"""Product of gap decays from which `fill_features` multiplies all its sums by it, and least gap decay that it takes."""
+"""Product of gap decays from which `fill_features` multiplies all its sums by it, and least that it divides by."""
 
 CACHE_LINE = 64
 """Bytes of a cache line, a multiple of every vector register."""
@@ -999,17 +999,19 @@ def fill_features(
     """Features of each string, those of length i from ``starts[i - 1]`` on.
 
     What S holds is divided by the gap decay once for each symbol since it was last multiplied by all of these: so a
-    symbol that is read changes the S of sub-sequences that end with it and no others.
+    symbol that is read changes the S of sub-sequences that end with it and no others. By gap decays that are next to
+    nothing it is multiplied symbol by symbol.
     """
     control = flush_denormals()
     orders, one = len(starts) - 1, gap * 0 + 1
+    divided = gap >= SMALLEST_SCALE
+    up = one / gap if divided else one
     for string in range(len(lengths)):
         sums[:] = 0
         scale = one
         for position in range(lengths[string]):
             if scale < SMALLEST_SCALE:
-                for v in range(len(sums)):
-                    sums[v] *= scale
+                _scale(sums, scale)
                 scale = one
             symbol = numbers[tokens[string, position]]
             if symbol >= 0:
@@ -1020,11 +1022,18 @@ def fill_features(
                     first = starts[i] + symbol * size
                     _add_scaled(features[string, first : first + size], shorter, scale)
                     if i < orders - 1:
-                        _add_scaled(sums[first : first + size], shorter, one / gap)
+                        if not divided:
+                            _scale(sums[starts[i] : starts[i + 1]], gap)
+                        _add_scaled(sums[first : first + size], shorter, up)
                 features[string, symbol] += 1
                 if orders > 1:
-                    sums[symbol] += one / (gap * scale)
-            scale *= gap
+                    if not divided:
+                        _scale(sums[: starts[1]], gap)
+                    sums[symbol] += up / scale
+            elif not divided:
+                _scale(sums, gap)
+            if divided:
+                scale *= gap
     restore_control(control)
 
 
@@ -1071,6 +1080,12 @@ def fill_features_and_slopes(
 
 
 @compiled_part
+def _scale(values: Any, factor: Any) -> None:
+    for v in range(len(values)):
+        values[v] *= factor
+
+
+@compiled_part
 def _add_scaled(into: Any, values: Any, scale: Any) -> None:
     for v in range(len(into)):
         into[v] += scale * values[v]
@@ -1088,8 +1103,7 @@ def _decay(sums: Any, sum_slopes: Any, first: int, last: int, gap: Any) -> None:
     own, slopes = sums[first:last], sum_slopes[first:last]
     for v in range(len(own)):
         slopes[v] = gap * slopes[v] + own[v]
-    for v in range(len(own)):
-        own[v] *= gap
+    _scale(own, gap)
 
 
 @compiled

@@ -366,20 +366,11 @@ def _fill(
     def run(first: int, last: int) -> None:
         # Contiguous arrays throughout: the compiled loops are vectorised for those only.
         rows = strings.tokens[first:last], strings.lengths[first:last], numbers, starts, parts.dtype.type(gap)
-        sums = np.zeros((2, starts[-2]), dtype=parts.dtype)
-        if len(parts) == 1 and gap >= SMALLEST_SCALE:
+        sums = np.zeros((len(parts), starts[-2]), dtype=parts.dtype)
+        if len(parts) == 1:
             fill_features(*rows, sums[0], parts[0, first:last])
-            return
-        if len(parts) == 2:
+        else:
             fill_features_and_slopes(*rows, sums[0], sums[1], parts[0, first:last], parts[1, first:last])
-            return
-        # Derivatives that nobody asked for, of a few strings at a time.
-        slopes = np.zeros_like(parts[0, first : min(first + FEWEST_ROWS, last)])
-        for start in range(first, last, len(slopes)):
-            some = slice(start, min(start + len(slopes), last))
-            fill_features_and_slopes(
-                strings.tokens[some], strings.lengths[some], *rows[2:], sums[0], sums[1], parts[0, some], slopes
-            )
 
     workers = torch.get_num_threads() if threads is None else threads
     count = len(strings)
