@@ -178,9 +178,10 @@ def order_sums(
     first, second = (int(strings.lengths.max(initial=1)) for strings in (a, a if b is None else b))
     late = partitions > 1 and len(matrix) > order and all_finite(order, decay, first, second, number)
     of_parts = np.eye(order) if late else matrix
+    for_all: list[str] | None = [] if partitions > 1 else None
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
-        return _chosen(engine, part, other, order, derivative, count).order_sums(
+        return _chosen(engine, part, other, order, derivative, count, for_all=for_all).order_sums(
             part, other, decay, of_parts, derivative=derivative, dtype=number, threads=count
         )
 
@@ -364,17 +365,29 @@ def _chosen(
     threads: int,
     *,
     paired: bool = False,
+    for_all: list[str] | None = None,
 ) -> Engine:
+    """The engine of a name; ``for_all`` keeps what is found for one of several parts of the same strings."""
     if name == "auto":
-        name = _cheapest(a, b, order, derivative, threads, paired=paired)
+        name = _cheapest(a, b, order, derivative, threads, paired=paired, planned=not for_all)
+        if for_all is not None and name == "features":
+            for_all.append(name)
     else:
         check_engine(name)
     return cast(Engine, importlib.import_module(ENGINES[name]))
 
 
 def _cheapest(
-    a: EncodedStrings, b: EncodedStrings | None, order: int, derivative: bool, threads: int = 1, *, paired: bool = False
+    a: EncodedStrings,
+    b: EncodedStrings | None,
+    order: int,
+    derivative: bool,
+    threads: int = 1,
+    *,
+    paired: bool = False,
+    planned: bool = True,
 ) -> str:
+    """The engine of least estimated cost; unless ``planned``, what strings share does not count where it might."""
     columns = a if b is None else b
     cells = (
         order * float((a.lengths.astype(np.float64) * columns.lengths).sum())
@@ -393,7 +406,8 @@ def _cheapest(
         from seqopt.kernels.engines import features
 
         costs["features"] = features.cost(a, b, order, derivative, paired=paired)
-        if costs["features"] < costs["cpu"] and not paired and _why_not(ENGINES["cpu"]) is None:
+        # What a plan of what is shared costs by itself is worth it for one of several parts.
+        if planned and costs["features"] < costs["cpu"] and not paired and _why_not(ENGINES["cpu"]) is None:
             from seqopt.kernels.engines import cpu
 
             costs["cpu"] *= cpu.saving(a, b, order, derivative)

@@ -253,6 +253,18 @@ def test_parts_add_up_in_any_number_of_threads(partitions):
     np.testing.assert_allclose(selves, np.diagonal(whole[0], axis1=1, axis2=2), rtol=1e-12)
 
 
+def test_parts_of_more_symbols_than_the_first_have_an_engine_of_their_own():
+    rng = np.random.default_rng(4)
+    letters = [chr(ord("a") + number) for number in range(20)]
+    strings = ["".join([*rng.choice(letters[:2], 200), *rng.choice(letters, 200)]) for _ in range(40)]
+    a, b = encode_both(strings, strings[:20])
+    for other in (b, None):
+        first = a.split(2)[0], None if other is None else other.split(2)[0]
+        assert engines._cheapest(*first, 5, derivative=False) == "features"
+        sums, _ = order_sums(a, other, 0.5, 5, partitions=2)
+        np.testing.assert_allclose(sums, order_sums(a, other, 0.5, 5, partitions=2, engine="pairs")[0], rtol=1e-10)
+
+
 @pytest.mark.parametrize("rows", [None, 1, 17, 20])
 def test_orders_beyond_single_precision_spoil_no_others(rows):
     a, b = encode_both(["ab" * 300, "ba" * 310], ["ab" * 300])
