@@ -195,12 +195,12 @@ def order_sums(
             _parts(b, partitions),
             (decay, matrix.tobytes(), engine),
         )
+        known = kept.derived(
+            (decay, order, partitions, engine),
+            a,
+            lambda largest: _known_parts(engine, a, others, decay, order, workers, largest),
+        )
         if number == np.float32:
-            known = kept.derived(
-                (decay, order, partitions, engine),
-                a,
-                lambda largest: _known_parts(engine, a, others, decay, order, workers, largest),
-            )
 
             def of_new(new: EncodedStrings, places: npt.NDArray[np.intp]) -> FloatArray:
                 if known is not None and known.takes(new):
@@ -218,10 +218,12 @@ def order_sums(
                 return sums
 
             return _squeezed(kept.pairs(own, a, b, parts, shape, of_new), weights), None
-        noted = kept.noting(own, a, b, parts, shape)
+        if known is None:
+            # With features at hand, the few that a search comes back to cost less than all that would be kept.
+            noted = kept.noting(own, a, b, parts, shape)
 
-        def note(place: int, sums: FloatArray) -> None:
-            noted(place, _weighed(sums, matrix, symmetric=False) if late else sums)
+            def note(place: int, sums: FloatArray) -> None:
+                noted(place, _weighed(sums, matrix, symmetric=False) if late else sums)
 
     sums, derivatives = _added(of_part, a, b, partitions, workers, note)
     if late:

@@ -62,7 +62,7 @@ class PartSums:
     Args:
         budget: Bytes. Before more are held all sums are dropped, to begin anew; what would need more than half of it
             at a time is not kept. Of what is derived from others, at most a quarter is kept. While an array grows, it
-            is there twice.
+            may be there twice.
 
     Example:
         >>> from seqopt.encoding import Encoder
@@ -338,8 +338,9 @@ class _Store:
     def grow(self, count: int) -> None:
         """Make room for so many parts."""
         if more := self._more(count):
-            self.values = np.concatenate([self.values, np.empty((more, *self.shape), dtype=self.dtype)])
-            self.known = np.concatenate([self.known, np.zeros(more, dtype=np.bool_)])
+            # In place where there is room behind them; nothing else looks at these arrays.
+            self.values.resize((len(self.values) + more, *self.shape), refcheck=False)
+            self.known.resize(len(self.known) + more, refcheck=False)
 
     def _more(self, count: int) -> int:
         here = len(self.known)
