@@ -59,6 +59,9 @@ LATENT = "vae:"
 LEAST_LENGTHSCALE = 0.025
 """Lower bound of a length scale, in its prior's median."""
 
+SHOWN = 40
+"""Letters of a string that messages quote."""
+
 TRIED = 20_000
 """Candidates of a pool whose features are looked at before anything is evaluated."""
 
@@ -659,7 +662,25 @@ def looks_at_symbols(surrogate: str) -> bool:
 
 def _try(encoder: StringEncoder, space: Space) -> None:
     """Encode strings of a space: those that have no features are refused before anything is evaluated."""
-    encoder.encode(_some_keys(space, TRIED))
+    keys = _some_keys(space, TRIED)
+    try:
+        encoder.encode(keys)
+    except InputError:
+        for key in keys:
+            try:
+                encoder.encode([key])
+            except InputError as error:
+                # Its own message numbers the strings that were tried.
+                place = ""
+                if isinstance(space, PoolSpace):
+                    place = f" (candidate {list(space.keys).index(key) + 1:,} of {len(space):,})"
+                shown = key if len(key) <= SHOWN else key[:SHOWN] + "..."
+                reason = str(error).partition(") ")[2]
+                raise InputError(
+                    f"the surrogate codons cannot read {shown!r}{place}, which {reason}: correct or leave it out, or "
+                    f"choose another surrogate"
+                ) from None
+        raise
 
 
 def _some_keys(space: Space, most: int | None) -> list[str]:
