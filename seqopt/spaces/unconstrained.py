@@ -113,7 +113,7 @@ class StringSpace(SequenceSpace):
 
     def _changed(self, rows: Population, rng: np.random.Generator) -> Population:
         n, width = len(rows), rows.shape[1]
-        lengths = (rows != PADDING).sum(axis=1)
+        lengths = self._lengths_of(rows)
         symbols = rng.integers(len(self.symbols), size=n)
         shorter, longer = lengths > self.min_length, lengths < self.max_length
         # Substitution is always possible; a deletion counts as move 1, an insertion as the last.
@@ -136,7 +136,7 @@ class StringSpace(SequenceSpace):
     def _crossed(
         self, first: Population, second: Population, rng: np.random.Generator
     ) -> tuple[Population, Population]:
-        first_lengths, second_lengths = (first != PADDING).sum(axis=1), (second != PADDING).sum(axis=1)
+        first_lengths, second_lengths = self._lengths_of(first), self._lengths_of(second)
         # Strings of one length differ from their swap only for cuts strictly inside.
         last = np.minimum(first_lengths, second_lengths) - (first_lengths == second_lengths)
         cut = rng.integers(1, np.maximum(last, 1) + 1)
@@ -160,7 +160,13 @@ class StringSpace(SequenceSpace):
         if ((lengths < self.min_length) | (lengths > self.max_length)).any():
             return None
         rows = self._numbered(strings, self.max_length)
+        # A null character is padding.
         return rows if rows is not None and ((rows != PADDING).sum(axis=1) == lengths).all() else None
+
+    def _lengths_of(self, rows: Population) -> Population:
+        if self.min_length == self.max_length:
+            return np.full(len(rows), self.max_length)
+        return (rows != PADDING).sum(axis=1)
 
     def _explained(self, string: str) -> str:
         for position, symbol in enumerate(string, start=1):
