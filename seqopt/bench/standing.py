@@ -20,6 +20,9 @@ import numpy as np
 from seqopt.bench.records import Run
 from seqopt.bench.runner import replace_section
 
+FAR = 2.0
+"""Standard errors from which a row is counted once more."""
+
 EXCHANGES = 400
 """Random exchanges of the results of equals."""
 
@@ -111,20 +114,31 @@ def best_single(search: Search) -> str | None:
     return max(there, key=lambda name: float(np.mean(list(search.values[name].values()))), default=None)
 
 
+def against_best(search: Search, method: str) -> Difference | None:
+    """Of a method and the best single surrogate; `None` if there is none, or no seed of both."""
+    name = best_single(search)
+    return None if name is None else difference(search.values[method], search.values[name])
+
+
 def verdict_of(search: Search, method: str) -> str | None:
     """How a method stands against the best single surrogate; `None` if there is none, or no seed of both."""
-    name = best_single(search)
-    compared = None if name is None else difference(search.values[method], search.values[name])
+    compared = against_best(search, method)
     return None if compared is None else compared.verdict
 
 
-def behind_by_chance(found: Sequence[Search], rng: np.random.Generator) -> tuple[float, float]:
+def is_off(compared: Difference | None, errors: float) -> bool:
+    """Whether a method is behind by more than so many standard errors."""
+    return compared is not None and compared.error is not None and compared.mean < -errors * compared.error
+
+
+def behind_by_chance(found: Sequence[Search], rng: np.random.Generator, errors: float = 1.0) -> tuple[float, float]:
     """In how many rows the default would be behind the best single surrogate if it were the equal of them all.
 
     Args:
         found: The rows.
         rng: Exchanges the results of each seed among the default and the single surrogates that have it, in the same
             way in all rows of the same runs.
+        errors: By how many standard errors, at least.
 
     Returns:
         Mean and standard deviation over `EXCHANGES` exchanges.
@@ -142,7 +156,7 @@ def behind_by_chance(found: Sequence[Search], rng: np.random.Generator) -> tuple
                     orders[key] = rng.permutation(len(having)).tolist()
                 for name, place in zip(having, orders[key], strict=True):
                     exchanged[name][seed] = search.values[having[place]][seed]
-            counts[draw] += verdict_of(replace(search, values=exchanged), search.default) == "behind"
+            counts[draw] += is_off(against_best(replace(search, values=exchanged), search.default), errors)
     return float(counts.mean()), float(counts.std())
 
 
@@ -329,12 +343,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(list(argv or []))
     found = list(searches(options.results))
     mean, deviation = behind_by_chance(found, np.random.default_rng(0))
+    far = sum(is_off(against_best(search, search.default), FAR) for search in found)
+    far_mean, far_deviation = behind_by_chance(found, np.random.default_rng(0), FAR)
     text = "\n\n".join(
         [
             table(found),
             "Were the default and all single surrogates of a search equals, their results of each seed exchanged at "
             f"random, it would be behind in {mean:.1f} ± {deviation:.1f} rows (mean and standard deviation of "
-            f"{EXCHANGES} exchanges, the same one for all rows of the same runs).",
+            f"{EXCHANGES} exchanges, the same one for all rows of the same runs), and by more than {FAR:g} standard "
+            f"errors in {far_mean:.1f} ± {far_deviation:.1f}; it is in {far}.",
             always(found),
             f"Single surrogates of {ALWAYS} rows and more, which may be of few searches, looked at several times.",
         ]

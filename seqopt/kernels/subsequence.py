@@ -460,10 +460,7 @@ class SubsequenceKernel(DescribedKernel):
         a, b = pairs.rows, None if pairs.symmetric else pairs.columns
         values = np.empty((self.batch_shape.numel(), len(pairs.rows), len(pairs.columns)), dtype=_numpy(precision))
         for program, indices, weights in self._programs(pairs, precision):
-            if self._is_recent(pairs, program) and sums_key(pairs, program) in self._recent:
-                sums = self._recent_sums(pairs, program, weights)
-            else:
-                sums, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
+            sums, _ = order_sums(a, b, weights=weights, dtype=program.dtype, **program.options)
             if not self.normalize:
                 check_finite(torch.from_numpy(sums), pairs.columns, self.order, program.gap)
             values[indices] = sums
@@ -578,7 +575,7 @@ class SubsequenceKernel(DescribedKernel):
             match_decay: r match decays.
             gap_decay: r gap decays.
         """
-        found = type(self)(
+        return type(self)(
             self.order,
             match_decay,
             gap_decay,
@@ -591,8 +588,6 @@ class SubsequenceKernel(DescribedKernel):
             gap_decay_bounds=(1e-9, 1.0),
             batch_shape=match_decay.shape,
         )
-        found._recent = self._recent
-        return found
 
     def sums(
         self,
@@ -619,14 +614,10 @@ class SubsequenceKernel(DescribedKernel):
         precision = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
         program = self._program(gap_decay, pairs, precision, float(weights.sum(axis=1).max()))
         if self._is_recent(pairs, program):
-            return self._recent_sums(pairs, program, weights)
+            whole = Covariances(pairs, program, normalize=False, cache=self._recent, slopes=False, keep=True)
+            return whole.weighted_sums(torch.from_numpy(weights)).numpy()
         values, _ = order_sums(a, None, weights=weights, dtype=program.dtype, **program.options)
         return values.astype(np.float64, copy=False)
-
-    def _recent_sums(self, pairs: Pairs, program: Program, weights: FloatArray) -> FloatArray:
-        """Weighted sums of pairs of one matrix, r x n x n float64, from per-order sums that copies share."""
-        whole = Covariances(pairs, program, normalize=False, cache=self._recent, slopes=False, keep=True)
-        return whole.weighted_sums(torch.from_numpy(weights)).numpy()
 
     def _is_recent(self, pairs: Pairs, program: Program) -> bool:
         """Whether per-order sums of these pairs are among those that copies share."""

@@ -666,19 +666,18 @@ def _try(encoder: StringEncoder, space: Space) -> None:
     try:
         encoder.encode(keys)
     except InputError:
+        if not isinstance(space, PoolSpace):
+            raise
         for key in keys:
             try:
                 encoder.encode([key])
             except InputError as error:
                 # Its own message numbers the strings that were tried.
-                place = ""
-                if isinstance(space, PoolSpace):
-                    place = f" (candidate {list(space.keys).index(key) + 1:,} of {len(space):,})"
-                shown = key if len(key) <= SHOWN else key[:SHOWN] + "..."
-                reason = str(error).partition(") ")[2]
+                shown, place = key if len(key) <= SHOWN else key[:SHOWN] + "...", list(space.keys).index(key) + 1
+                reason = str(error).partition(") ")[2].replace(": ", "; ")
                 raise InputError(
-                    f"the surrogate codons cannot read {shown!r}{place}, which {reason}: correct or leave it out, or "
-                    f"choose another surrogate"
+                    f"the surrogate codons cannot read {shown!r} (candidate {place:,} of {len(space):,}), which "
+                    f"{reason}. Correct it or leave it out, or choose another surrogate"
                 ) from None
         raise
 

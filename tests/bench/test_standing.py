@@ -80,6 +80,9 @@ def test_of_two_equals_one_is_behind_as_often_as_their_differences_have_that_sig
     mean, deviation = behind_by_chance(apart, np.random.default_rng(0))
     assert mean == pytest.approx(4 * share, abs=0.15)
     assert deviation == pytest.approx(np.sqrt(4 * share * (1 - share)), abs=0.08)
+    # By more than two standard errors it is in the first case only.
+    mean, _ = behind_by_chance(apart, np.random.default_rng(2), errors=2.0)
+    assert mean == pytest.approx(4 / 8, abs=0.12)
     # Four looks at the same runs are behind together, or not at all.
     mean, deviation = behind_by_chance([apart[0]] * 4, np.random.default_rng(1))
     assert mean == pytest.approx(4 * share, abs=0.3)

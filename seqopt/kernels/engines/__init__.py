@@ -178,17 +178,20 @@ def order_sums(
     first, second = (int(strings.lengths.max(initial=1)) for strings in (a, a if b is None else b))
     late = partitions > 1 and len(matrix) > order and all_finite(order, decay, first, second, number)
     of_parts = np.eye(order) if late else matrix
-    for_all: list[str] | None = [] if partitions > 1 else None
+    planned = True
+    if engine == "auto" and partitions > 1:
+        of_b = None if b is None else _parts(b, partitions)[0]
+        planned = _cheapest(_parts(a, partitions)[0], of_b, order, derivative, workers) != "features"
 
     def of_part(part: EncodedStrings, other: EncodedStrings | None, count: int) -> Sums:
-        return _chosen(engine, part, other, order, derivative, count, for_all=for_all).order_sums(
+        return _chosen(engine, part, other, order, derivative, count, planned=planned).order_sums(
             part, other, decay, of_parts, derivative=derivative, dtype=number, threads=count
         )
 
     note: Note | None = None
     kept = None if b is None or partitions == 1 or derivative else parts_in_use()
     shape = len(matrix), len(a)
-    if kept is not None and b is not None and kept.has_room(len(b), partitions, shape, np.dtype(np.float32)):
+    if kept is not None and b is not None and kept.has_room(b, partitions, shape, np.dtype(np.float32)):
         check_engine(engine)
         others, parts, own = (
             _parts(a, partitions),
@@ -308,7 +311,7 @@ def paired_order_sums(
         )
 
     kept = None if b is not a or partitions == 1 or derivative else parts_in_use()
-    if kept is not None and kept.has_room(len(a), partitions, (len(matrix),), number):
+    if kept is not None and kept.has_room(a, partitions, (len(matrix),), number):
         check_engine(engine)
         own = decay, matrix.tobytes(), engine
         sums = kept.selves(
@@ -367,13 +370,11 @@ def _chosen(
     threads: int,
     *,
     paired: bool = False,
-    for_all: list[str] | None = None,
+    planned: bool = True,
 ) -> Engine:
-    """The engine of a name; ``for_all`` keeps what is found for one of several parts of the same strings."""
+    """The engine of a name; see `_cheapest` for that of ``"auto"``."""
     if name == "auto":
-        name = _cheapest(a, b, order, derivative, threads, paired=paired, planned=not for_all)
-        if for_all is not None and name == "features":
-            for_all.append(name)
+        name = _cheapest(a, b, order, derivative, threads, paired=paired, planned=planned)
     else:
         check_engine(name)
     return cast(Engine, importlib.import_module(ENGINES[name]))
@@ -389,7 +390,11 @@ def _cheapest(
     paired: bool = False,
     planned: bool = True,
 ) -> str:
-    """The engine of least estimated cost; unless ``planned``, what strings share does not count where it might."""
+    """The engine of least estimated cost.
+
+    To find out what sharing prefixes and endings saves takes a plan, which costs something itself. Of strings in parts
+    one is made for the first part; unless it pays there, others are not ``planned``.
+    """
     columns = a if b is None else b
     cells = (
         order * float((a.lengths.astype(np.float64) * columns.lengths).sum())
@@ -408,7 +413,6 @@ def _cheapest(
         from seqopt.kernels.engines import features
 
         costs["features"] = features.cost(a, b, order, derivative, paired=paired)
-        # What a plan of what is shared costs by itself is worth it for one of several parts.
         if planned and costs["features"] < costs["cpu"] and not paired and _why_not(ENGINES["cpu"]) is None:
             from seqopt.kernels.engines import cpu
 

@@ -49,6 +49,9 @@ class Derived(Protocol):
 
 T = TypeVar("T", bound=Derived)
 
+NAME_BYTES = 2
+"""Of a symbol in such a name."""
+
 _used: ContextVar[PartSums | None] = ContextVar("_used", default=None)
 
 
@@ -98,9 +101,11 @@ class PartSums:
     def _derived_bytes(self) -> int:
         return sum(one.nbytes for made in self._derived.values() for one in made.values() if one is not None)
 
-    def has_room(self, strings: int, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
-        """Whether sums of one shape for all parts of so many strings are kept."""
-        return 2 * strings * partitions * math.prod(shape) * dtype.itemsize <= self.budget
+    def has_room(self, strings: EncodedStrings, partitions: int, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+        """Whether sums of one shape for all parts of some strings are kept."""
+        of_part = math.prod(shape) * dtype.itemsize + ENTRY_BYTES
+        names = NAME_BYTES * float(strings.lengths.sum())
+        return 2 * (len(strings) * partitions * of_part + names) <= self.budget
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -112,7 +117,7 @@ class PartSums:
             _used.reset(token)
 
     def derived(self, key: tuple[object, ...], others: EncodedStrings, make: Callable[[int], T | None]) -> T | None:
-        """What is derived from some others, for sums with them, and kept as long as these sums are.
+        """What is derived from some others, for sums with them, and kept while these are among those met last.
 
         Args:
             key: What it depends on besides the strings.
@@ -281,7 +286,7 @@ class _Names:
         found = np.empty((len(parts), len(strings)), dtype=np.intp)
         for own, part, known in zip(found, parts, self._numbers, strict=True):
             # In one type, since an alphabet that grows changes it.
-            tokens = np.ascontiguousarray(part.tokens, dtype=np.uint16)
+            tokens = np.ascontiguousarray(part.tokens, dtype=f"u{NAME_BYTES}")
             # Without the zeros at the end, which tell no two apart.
             names: list[bytes] = (
                 tokens.view(f"S{tokens.shape[1] * tokens.itemsize}").ravel().tolist()

@@ -137,17 +137,29 @@ def test_memory_is_bounded() -> None:
     rng = np.random.default_rng(1)
     known = ENCODER.encode(drawn(rng, 10))
     options = {"partitions": 4, "dtype": np.float32}
-    parts = PartSums(budget=20_000)
+    parts = PartSums(budget=40_000)
     with parts.used():
         for _ in range(20):
             new = ENCODER.encode(drawn(rng, 12))
             sums, _ = order_sums(known, new, 0.5, 3, **options)
             np.testing.assert_allclose(sums, order_sums(known, new, 0.5, 3, partitions=4)[0], rtol=1e-5)
-            assert parts.held <= 2 * 20_000
+            assert parts.held <= 40_000
         before = parts.held
         assert before
-        order_sums(known, ENCODER.encode(drawn(rng, 30)), 0.5, 3, **options)  # 14,400 bytes: more than half
+        # 14,400 bytes of sums, and more of their names: more than half.
+        order_sums(known, ENCODER.encode(drawn(rng, 30)), 0.5, 3, **options)
         assert parts.held == before
+
+
+def test_names_of_long_strings_count() -> None:
+    rng = np.random.default_rng(8)
+    known, new = ENCODER.encode(["AB" * 1000]), ENCODER.encode(drawn(rng, 40, 1900, 2000))
+    parts = PartSums(budget=200_000)
+    with parts.used():
+        order_sums(known, new, 0.5, 2, weights=np.ones(2), partitions=2, dtype=np.float32)
+        assert parts.held == 0  # names would take 160,000 bytes
+        order_sums(known, new.take(np.arange(10)), 0.5, 2, weights=np.ones(2), partitions=2, dtype=np.float32)
+        assert 40_000 < parts.held < 50_000
 
 
 def test_memory_is_bounded_whatever_parts_are_compared_with() -> None:
