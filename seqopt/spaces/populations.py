@@ -464,8 +464,11 @@ class SequenceSpace(Shown, Configurable, ABC):
         strings: list[str] = joined[:, 0].tolist()
         return strings
 
-    def _numbered(self, strings: Sequence[str], width: int) -> Population | None:
-        """Symbol numbers of strings of at most ``width`` symbols of one length; `None` for an unknown symbol."""
+    def _numbered(self, strings: Sequence[str], width: int, dtype: npt.DTypeLike = np.intp) -> Population | None:
+        """Symbol numbers of strings of at most ``width`` symbols of one length; `None` for an unknown symbol.
+
+        They are of the type that is asked for where all strings are that long, and it has room for 255 symbols.
+        """
         step = self._symbol_width
         assert step is not None
         text = "".join(strings) if self._of_byte is not None else ""
@@ -473,7 +476,7 @@ class SequenceSpace(Shown, Configurable, ABC):
             numbered = text.encode().translate(self._of_byte)
             if UNKNOWN_BYTE in numbered:
                 return None
-            return np.frombuffer(numbered, dtype=np.uint8).reshape(len(strings), width).astype(np.intp)
+            return np.frombuffer(numbered, dtype=np.uint8).reshape(len(strings), width).astype(dtype)
         padded = np.array(strings, dtype=f"U{width * step}")
         if self._of_code is not None:
             codes = padded.view(np.uint32).reshape(len(strings), width)

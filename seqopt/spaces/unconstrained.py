@@ -159,7 +159,8 @@ class StringSpace(SequenceSpace):
         lengths = np.fromiter(map(len, strings), dtype=np.intp, count=len(strings))
         if ((lengths < self.min_length) | (lengths > self.max_length)).any():
             return None
-        rows = self._numbered(strings, self.max_length)
+        # Nothing but strings is computed from these, and to get memory for large arrays takes longer than to use it.
+        rows = self._numbered(strings, self.max_length, np.int16)
         # A null character is padding.
         return rows if rows is not None and ((rows != PADDING).sum(axis=1) == lengths).all() else None
 
