@@ -132,6 +132,11 @@ def test_sequences_are_compared_without_regard_to_case() -> None:
     assert identity_keys([" a B ", "A b"], "text") == ["a B", "A b"]
 
 
+@pytest.mark.parametrize("foreign", ["é", "А", "5", "\0", "J"])  # the second is Cyrillic
+def test_one_foreign_letter_takes_the_key_of_its_own_string_only(foreign: str) -> None:
+    assert identity_keys(["acgt", f"AC{foreign}GT", "", "ggg"], "dna") == ["ACGT", None, None, "GGG"]
+
+
 def test_reasons_name_what_is_wrong() -> None:
     assert explain_rejection("ACGX", "dna") == "'X' at position 4 is not a DNA letter"
     assert "valence" in explain_rejection("C(C)(C)(C)(C)C", "molecule")

@@ -303,6 +303,11 @@ def test_features_without_derivatives_are_those_with_them(order, gap, dtype):
     with_slopes, _ = subsequence_features(strings, gap, order, derivative=True, dtype=dtype, threads=1)
     assert nothing is None
     np.testing.assert_allclose(alone, with_slopes, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-37)
+    # Symbols without features widen gaps both ways.
+    options = {"symbols": [1, 2], "dtype": dtype, "threads": 1}
+    alone, _ = subsequence_features(strings, gap, order, **options)
+    with_slopes, _ = subsequence_features(strings, gap, order, derivative=True, **options)
+    np.testing.assert_allclose(alone, with_slopes, rtol=1e-5 if dtype is np.float32 else 1e-12, atol=1e-37)
 
 
 def test_sums_beyond_float32_are_infinite():

@@ -115,6 +115,18 @@ def test_what_was_computed_in_double_precision_is_not_computed_in_single(monkeyp
     assert slopes is not None
 
 
+def test_more_weights_than_orders_are_noted_as_weighted_sums() -> None:
+    rng = np.random.default_rng(9)
+    known, new = ENCODER.encode(drawn(rng, 5)), ENCODER.encode(drawn(rng, 4))
+    weights = rng.uniform(size=(5, 3))
+    parts = PartSums()
+    with parts.used():
+        double, _ = order_sums(known, new, 0.5, 3, partitions=2, weights=weights)
+        single, _ = order_sums(known, new, 0.5, 3, partitions=2, weights=weights, dtype=np.float32)
+    np.testing.assert_allclose(double, order_sums(known, new, 0.5, 3, partitions=2, weights=weights)[0], rtol=1e-12)
+    np.testing.assert_allclose(single, double, rtol=1e-6)
+
+
 def test_an_alphabet_that_grows_changes_no_names() -> None:
     # Two symbols in one byte each are the bytes of one symbol in two.
     encoder = Encoder()
